@@ -30,8 +30,11 @@ type Carried struct {
 // CarriedStep is one step of Carried.
 type CarriedStep struct {
 	StepSnapshot
-	// Doubted: the step was in doubt at some time. Horizon is when its absence counts.
+	Retries int `json:"retries,omitempty"`
+	Idle    int `json:"idle,omitempty"`
+	// Doubted: the step was in doubt at some time. Doubt is the kind of the last one, Horizon when absence counts.
 	Doubted bool      `json:"doubted,omitempty"`
+	Doubt   string    `json:"doubt,omitempty"`
 	Horizon time.Time `json:"horizon,omitzero"`
 	// Looked: a look before the first dispatch found nothing.
 	Looked    bool      `json:"looked,omitempty"`

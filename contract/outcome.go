@@ -2,6 +2,7 @@ package contract
 
 import (
 	"encoding/json"
+	"strconv"
 	"time"
 )
 
@@ -91,7 +92,13 @@ type Look struct {
 	// Result is what the contract's inspect.result makes of the response, if present.
 	Result   *Kept    `json:"result,omitempty"`
 	Evidence Evidence `json:"evidence"`
+	// Late is an answer to the call in question that came after its caller had stopped waiting.
+	Late *Evidence `json:"late,omitempty"`
 }
+
+// InspectAttempts is how often a look is tried where the inspector fails: 100 ms after the first failure, then doubling
+// up to 5 s. The last attempt answers inconclusive.
+const InspectAttempts = 6
 
 // Evidence is the record of one call: what was asked, what was answered, when, by whom, on which attempt.
 type Evidence struct {
@@ -119,6 +126,11 @@ type Kept struct {
 	Digest  string          `json:"digest,omitempty"`
 	Size    int             `json:"size"`
 	Reduced bool            `json:"reduced,omitempty"`
+}
+
+// CallID names one attempt of one step, for the answer that may come late.
+func CallID(tx, step string, kind CallKind, attempt int) string {
+	return tx + "/" + step + "/" + string(kind) + "/" + strconv.Itoa(attempt)
 }
 
 // TxRef is what a call tells its activity about the transaction.

@@ -1,0 +1,215 @@
+package workflows
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	enumspb "go.temporal.io/api/enums/v1"
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/mcpx-go/mcpx/contract"
+)
+
+// Budgets of one transaction. Temporal keeps at most 4 MiB in one message and 2,000 pending activities: calls beyond
+// these wait for their turn.
+const (
+	maxCalls = 32
+	maxBytes = 1 << 20
+)
+
+// grace is how much longer than its write deadline an attempt may take to say what it knows.
+const grace = 2 * time.Second
+
+// Inspections only read: Temporal itself tries them again where they fail.
+var inspectRetries = temporal.RetryPolicy{
+	InitialInterval:    100 * time.Millisecond,
+	BackoffCoefficient: 2,
+	MaximumInterval:    5 * time.Second,
+	MaximumAttempts:    contract.InspectAttempts,
+}
+
+// flight counts what is in flight, and can recall what no worker has begun.
+type flight struct {
+	calls, bytes int
+	recalls      map[int]workflow.CancelFunc
+	next         int
+}
+
+// board waits for a place and gives the function that leaves it.
+func (t *transaction) board(ctx workflow.Context, size int) (leave func()) {
+	fits := func() bool {
+		return t.flight.calls < maxCalls && (t.flight.calls == 0 || t.flight.bytes+size <= maxBytes)
+	}
+	if !fits() {
+		if err := workflow.Await(ctx, fits); err != nil {
+			panic(err)
+		}
+	}
+	t.flight.calls++
+	t.flight.bytes += size
+	return func() {
+		t.flight.calls--
+		t.flight.bytes -= size
+	}
+}
+
+// recall cancels the mutating calls that no worker has begun. Those that were begun go on: they are never abandoned.
+func (f *flight) recall() {
+	for i := range f.next {
+		if cancel, ok := f.recalls[i]; ok {
+			cancel()
+		}
+	}
+}
+
+func (f *flight) register(cancel workflow.CancelFunc) (remove func()) {
+	if f.recalls == nil {
+		f.recalls = map[int]workflow.CancelFunc{}
+	}
+	i := f.next
+	f.next++
+	f.recalls[i] = cancel
+	return func() { delete(f.recalls, i) }
+}
+
+// callExecute executes a step once.
+func (t *transaction) callExecute(ctx workflow.Context, s *step, args json.RawMessage) contract.Outcome {
+	leave := t.board(ctx, len(args))
+	defer leave()
+	if !t.open(s) {
+		return contract.Outcome{Kind: contract.NotExecuted, Why: "recalled before it was dispatched"}
+	}
+	ctx, cancel := workflow.WithCancel(ctx)
+	defer t.flight.register(cancel)()
+	return t.mutate(ctx, contract.ActivityExecute, contract.CallExecute, contract.Call{
+		Tx:            t.tx,
+		Server:        t.resolved.Definition.Servers[s.tool.Server],
+		Step:          s.def.ID,
+		Attempt:       s.attempts,
+		Tool:          s.tool.Name,
+		Args:          args,
+		Timeout:       s.tool.Timeout,
+		Refuse:        s.tool.Refuse,
+		TrustRefusals: s.tool.TrustRefusals,
+		Keep:          s.def.Keep,
+	})
+}
+
+// callCompensate undoes a step once.
+func (t *transaction) callCompensate(ctx workflow.Context, s *step, args json.RawMessage) contract.Outcome {
+	defer t.board(ctx, len(args))()
+	undo := s.tool.Compensate
+	return t.mutate(ctx, contract.ActivityCompensate, contract.CallCompensate, contract.Call{
+		Tx:      t.tx,
+		Server:  t.resolved.Definition.Servers[undo.Server],
+		Step:    s.def.ID,
+		Attempt: s.undos,
+		Tool:    undo.Tool,
+		Args:    args,
+		Timeout: undo.Timeout,
+	})
+}
+
+// mutate makes one mutating call. Temporal never repeats it: whether it may be sent again is decided by looking.
+func (t *transaction) mutate(ctx workflow.Context, activity string, kind contract.CallKind, call contract.Call) contract.Outcome {
+	ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
+		TaskQueue:           call.Server.Queue(),
+		StartToCloseTimeout: call.Timeout.Std() + grace,
+		RetryPolicy:         &temporal.RetryPolicy{MaximumAttempts: 1},
+		WaitForCancellation: true,
+		Summary:             summary(call.Step, call.Server, call.Tool),
+	})
+	asked := workflow.Now(t.ctx)
+	var out contract.Outcome
+	if err := workflow.ExecuteActivity(ctx, activity, call).Get(ctx, &out); err != nil {
+		out = fromTemporal(err, workflow.Now(t.ctx), call.Timeout.Std())
+		out.Evidence = contract.Evidence{
+			Call: kind, Attempt: call.Attempt, Tool: call.Tool, Said: string(out.Kind), Why: out.Why,
+			At: asked, Took: contract.Duration(workflow.Now(t.ctx).Sub(asked)), By: "Temporal",
+		}
+	}
+	return out
+}
+
+// fromTemporal is what Temporal's own error says about a mutating call at most once dispatched. Only two errors prove
+// that no worker ever had it: a schedule-to-start timeout, and a cancellation before the start. Everything else is in
+// doubt.
+func fromTemporal(err error, now time.Time, timeout time.Duration) contract.Outcome {
+	var activity *temporal.ActivityError
+	var timedOut *temporal.TimeoutError
+	switch {
+	case errors.As(err, &timedOut) && timedOut.TimeoutType() == enumspb.TIMEOUT_TYPE_SCHEDULE_TO_START:
+		return contract.Outcome{Kind: contract.NotExecuted, Why: "no worker took it in time"}
+	case temporal.IsCanceledError(err) && errors.As(err, &activity) && activity.StartedEventID() == 0:
+		return contract.Outcome{Kind: contract.NotExecuted, Why: "recalled before a worker began it"}
+	case errors.As(err, &timedOut):
+		// The attempt began before now - timeout - grace, so its write deadline has passed.
+		return contract.Outcome{Kind: contract.Unknown, WriteDeadline: now,
+			Why: fmt.Sprintf("no word from the worker that had it (%s)", timedOut.TimeoutType())}
+	default:
+		return contract.Outcome{Kind: contract.Unknown, WriteDeadline: now.Add(timeout),
+			Why: "the worker that had it failed: " + cause(err)}
+	}
+}
+
+// inspect asks the owner of a step what is there.
+func (t *transaction) inspect(ctx workflow.Context, s *step, args json.RawMessage) contract.Look {
+	how := s.tool.Inspect
+	scope := t.scope(s)
+	scope["args"] = args
+	query, err := how.Args.Fill(scope)
+	if err != nil {
+		return t.lookFailed(s, "its arguments cannot be filled: "+err.Error(), workflow.Now(t.ctx))
+	}
+	server := t.resolved.Definition.Servers[how.Server]
+	request := contract.Inspection{
+		Tx: t.tx, Server: server, Step: s.def.ID, Attempt: s.attempts,
+		Tool: how.Tool, Query: query, Timeout: how.Timeout,
+		Present: how.Present, Absent: how.Absent, Map: how.Result, Keep: s.def.Keep,
+		Args: args, Result: s.result.Raw(),
+	}
+	defer t.board(ctx, len(query)+len(args)+len(request.Result))()
+	ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
+		TaskQueue:           server.Queue(),
+		StartToCloseTimeout: how.Timeout.Std() + grace,
+		RetryPolicy:         &inspectRetries,
+		Summary:             summary(s.def.ID, server, how.Tool),
+	})
+	asked := workflow.Now(t.ctx)
+	var look contract.Look
+	if err := workflow.ExecuteActivity(ctx, contract.ActivityInspect, request).Get(ctx, &look); err != nil {
+		return t.lookFailed(s, "the inspector failed: "+cause(err), asked)
+	}
+	if look.Late != nil {
+		t.record(s, *look.Late)
+	}
+	t.record(s, look.Evidence)
+	return look
+}
+
+func (t *transaction) lookFailed(s *step, why string, asked time.Time) contract.Look {
+	look := contract.Look{Verdict: contract.Inconclusive, Why: why, Evidence: contract.Evidence{
+		Call: contract.CallInspect, Attempt: s.attempts, Tool: s.tool.Inspect.Tool, Said: string(contract.Inconclusive),
+		Why: why, At: asked, Took: contract.Duration(workflow.Now(t.ctx).Sub(asked)), By: "Temporal",
+	}}
+	t.record(s, look.Evidence)
+	return look
+}
+
+// summary is what Temporal's UI shows of a call: names only, never arguments.
+func summary(step string, server contract.ServerRef, tool string) string {
+	return step + ": " + server.Name + "/" + tool
+}
+
+// cause is the message of the innermost application error, or the error's own.
+func cause(err error) string {
+	if app := (*temporal.ApplicationError)(nil); asError(err, &app) {
+		return app.Message()
+	}
+	return err.Error()
+}
+
+func asError[E error](err error, target *E) bool { return errors.As(err, target) }
