@@ -2,7 +2,6 @@ package activities
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -116,8 +115,11 @@ func (a *Activities) now() time.Time {
 	return time.Now().Round(0)
 }
 
-// errInspector is retried by Temporal: looking again changes nothing.
-var errInspector = errors.New("the inspector failed")
+// inspectorFailed is retried by Temporal: looking again changes nothing. It is no fault of the worker.
+func inspectorFailed(tool, why string) error {
+	return temporal.NewApplicationErrorWithOptions(fmt.Sprintf("%s: %s", tool, why), "InspectorFailed",
+		temporal.ApplicationErrorOptions{Category: temporal.ApplicationErrorCategoryBenign})
+}
 
 // Inspect asks the owner what is there. Where the inspector itself fails it returns an error, which Temporal retries;
 // the last attempt answers inconclusive instead.
@@ -131,7 +133,7 @@ func (a *Activities) Inspect(ctx context.Context, request contract.Inspection) (
 	})
 	look, failed := Judge(request, reply)
 	if failed && info.Attempt < contract.InspectAttempts {
-		return contract.Look{}, fmt.Errorf("%w: %s: %s", errInspector, request.Tool, look.Why)
+		return contract.Look{}, inspectorFailed(request.Tool, look.Why)
 	}
 	look.Evidence = contract.Evidence{
 		Call: contract.CallInspect, Attempt: request.Attempt, Tool: request.Tool,

@@ -70,11 +70,14 @@ type Undo struct {
 	// Undoes is the "server/tool" whose effect is undone; Tool and Args the call that undoes it.
 	Undoes string          `json:"undoes"`
 	Tool   string          `json:"tool"`
-	Args   json.RawMessage `json:"args"`
+	Args   json.RawMessage `json:"args,omitempty"`
 	// Seen is what the last look showed, and Effect its mapped result; Proof says why the effect is ours.
 	Seen   Verdict         `json:"seen"`
 	Effect json.RawMessage `json:"effect,omitempty"`
 	Proof  Proof           `json:"proof"`
+	// ArgsDigest and EffectDigest stand for arguments and a mapped result that are too large to be shown.
+	ArgsDigest   string `json:"argsDigest,omitempty"`
+	EffectDigest string `json:"effectDigest,omitempty"`
 }
 
 // Residue is an effect that stays.

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"slices"
 )
 
 // ResultLimit is the size in bytes up to which the result of a call is kept exactly in the history.
@@ -13,7 +14,7 @@ const ResultLimit = 256 << 10
 
 // Keep makes of a call's result what is kept of it: the value itself up to limit bytes, else the values at the given
 // paths, exactly and in their places, and the digest (SHA-256, hexadecimal) for the rest. A path that leads to nothing
-// is left out.
+// is left out; the empty path is the value itself.
 func Keep(raw json.RawMessage, paths []string, limit int) *Kept {
 	raw = bytes.TrimSpace(raw)
 	if len(raw) == 0 {
@@ -21,7 +22,7 @@ func Keep(raw json.RawMessage, paths []string, limit int) *Kept {
 	}
 	sum := sha256.Sum256(raw)
 	kept := &Kept{Digest: hex.EncodeToString(sum[:]), Size: len(raw)}
-	if len(raw) <= limit {
+	if len(raw) <= limit || slices.Contains(paths, "") {
 		kept.Value = raw
 		return kept
 	}
@@ -42,6 +43,9 @@ func Keep(raw json.RawMessage, paths []string, limit int) *Kept {
 		value, err := json.Marshal(tree)
 		if err != nil {
 			panic(fmt.Errorf("keep of a result: %w", err)) // a tree of raw values that were just read
+		}
+		if len(value) > len(raw) { // an item far down a long list of short ones
+			value, kept.Reduced = raw, false
 		}
 		kept.Value = value
 	}
@@ -86,6 +90,18 @@ func (k *Kept) Slim(paths []string, limit int) *Kept {
 		return k
 	}
 	slim := Keep(k.Value, paths, limit)
-	slim.Digest, slim.Size, slim.Reduced = k.Digest, k.Size, true
+	slim.Digest, slim.Size, slim.Reduced = k.Digest, k.Size, k.Reduced || slim.Reduced
 	return slim
+}
+
+// Holds tells whether the value at elems is as exact as it was in the result: nothing was left out, or one of the paths
+// that were kept leads to it.
+func (k *Kept) Holds(elems []Elem, paths []string) bool {
+	if k == nil || !k.Reduced {
+		return true
+	}
+	return slices.ContainsFunc(paths, func(text string) bool {
+		kept, err := ParseElems(text)
+		return err == nil && len(kept) <= len(elems) && slices.Equal(kept, elems[:len(kept)])
+	})
 }

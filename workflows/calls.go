@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	enumspb "go.temporal.io/api/enums/v1"
@@ -31,60 +32,82 @@ var inspectRetries = temporal.RetryPolicy{
 	MaximumAttempts:    contract.InspectAttempts,
 }
 
+// maxCall bounds what one call may carry: Temporal refuses values above 2 MiB.
+const maxCall = 1792 << 10
+
+// fits tells whether values can be handed to one call.
+func fits(values ...json.RawMessage) error {
+	size := 0
+	for _, v := range values {
+		size += len(v)
+	}
+	if size > maxCall {
+		return fmt.Errorf("it would carry %d bytes, at most %d are possible", size, maxCall)
+	}
+	return nil
+}
+
+// recallable says which calls are recalled: those that execute, where nothing new may be executed; every one, where the
+// run has to be left.
+type recallable int
+
+const (
+	executions recallable = iota
+	everything
+)
+
 // flight counts what is in flight, and can recall what no worker has begun.
 type flight struct {
 	calls, bytes int
-	recalls      map[int]workflow.CancelFunc
-	next         int
+	aboard       []*passenger
 }
 
-// board waits for a place and gives the function that leaves it.
-func (t *transaction) board(ctx workflow.Context, size int) (leave func()) {
-	fits := func() bool {
-		return t.flight.calls < maxCalls && (t.flight.calls == 0 || t.flight.bytes+size <= maxBytes)
+// passenger is a call in flight that can be recalled.
+type passenger struct {
+	kind   contract.CallKind
+	cancel workflow.CancelFunc
+}
+
+// board waits for a place, and gives the context in which the call is made and the function that leaves the place.
+func (t *transaction) board(ctx workflow.Context, kind contract.CallKind, size int) (workflow.Context, func()) {
+	f := &t.flight
+	free := func() bool { return f.calls < maxCalls && (f.calls == 0 || f.bytes+size <= maxBytes) }
+	if !free() {
+		wait(ctx, free)
 	}
-	if !fits() {
-		if err := workflow.Await(ctx, fits); err != nil {
-			panic(err)
+	f.calls++
+	f.bytes += size
+	ctx, cancel := workflow.WithCancel(ctx)
+	me := &passenger{kind: kind, cancel: cancel}
+	f.aboard = append(f.aboard, me)
+	return ctx, func() {
+		f.calls--
+		f.bytes -= size
+		f.aboard = slices.DeleteFunc(f.aboard, func(p *passenger) bool { return p == me })
+	}
+}
+
+// recall cancels calls that no worker has begun. Mutations that were begun go on: they are never abandoned.
+func (f *flight) recall(which recallable) {
+	for _, p := range slices.Clone(f.aboard) {
+		if which == everything || p.kind == contract.CallExecute {
+			p.cancel()
 		}
 	}
-	t.flight.calls++
-	t.flight.bytes += size
-	return func() {
-		t.flight.calls--
-		t.flight.bytes -= size
-	}
-}
-
-// recall cancels the mutating calls that no worker has begun. Those that were begun go on: they are never abandoned.
-func (f *flight) recall() {
-	for i := range f.next {
-		if cancel, ok := f.recalls[i]; ok {
-			cancel()
-		}
-	}
-}
-
-func (f *flight) register(cancel workflow.CancelFunc) (remove func()) {
-	if f.recalls == nil {
-		f.recalls = map[int]workflow.CancelFunc{}
-	}
-	i := f.next
-	f.next++
-	f.recalls[i] = cancel
-	return func() { delete(f.recalls, i) }
 }
 
 // callExecute executes a step once.
 func (t *transaction) callExecute(ctx workflow.Context, s *step, args json.RawMessage) contract.Outcome {
-	leave := t.board(ctx, len(args))
+	callCtx, leave := t.board(ctx, contract.CallExecute, len(args))
 	defer leave()
-	if !t.open(s) {
+	if t.await(ctx, t.allJudged); !t.open(s) {
 		return contract.Outcome{Kind: contract.NotExecuted, Why: "recalled before it was dispatched"}
 	}
-	ctx, cancel := workflow.WithCancel(ctx)
-	defer t.flight.register(cancel)()
-	return t.mutate(ctx, contract.ActivityExecute, contract.CallExecute, contract.Call{
+	left, limited := t.timeLeft(s)
+	if limited && left <= 0 {
+		return contract.Outcome{Kind: contract.NotExecuted, Why: "too late"}
+	}
+	return t.mutate(callCtx, contract.ActivityExecute, contract.CallExecute, max(left, 0), contract.Call{
 		Tx:            t.tx,
 		Server:        t.resolved.Definition.Servers[s.tool.Server],
 		Step:          s.def.ID,
@@ -100,9 +123,13 @@ func (t *transaction) callExecute(ctx workflow.Context, s *step, args json.RawMe
 
 // callCompensate undoes a step once.
 func (t *transaction) callCompensate(ctx workflow.Context, s *step, args json.RawMessage) contract.Outcome {
-	defer t.board(ctx, len(args))()
+	ctx, leave := t.board(ctx, contract.CallCompensate, len(args))
+	defer leave()
+	if t.mustLeave() {
+		return contract.Outcome{Kind: contract.NotExecuted, Why: "recalled before it was dispatched"}
+	}
 	undo := s.tool.Compensate
-	return t.mutate(ctx, contract.ActivityCompensate, contract.CallCompensate, contract.Call{
+	return t.mutate(ctx, contract.ActivityCompensate, contract.CallCompensate, 0, contract.Call{
 		Tx:      t.tx,
 		Server:  t.resolved.Definition.Servers[undo.Server],
 		Step:    s.def.ID,
@@ -113,14 +140,16 @@ func (t *transaction) callCompensate(ctx workflow.Context, s *step, args json.Ra
 	})
 }
 
-// mutate makes one mutating call. Temporal never repeats it: whether it may be sent again is decided by looking.
-func (t *transaction) mutate(ctx workflow.Context, activity string, kind contract.CallKind, call contract.Call) contract.Outcome {
+// mutate makes one mutating call, which a worker has to begin within the time left; 0: whenever it can. Temporal never
+// repeats it: whether it may be sent again is decided by looking.
+func (t *transaction) mutate(ctx workflow.Context, activity string, kind contract.CallKind, left time.Duration, call contract.Call) contract.Outcome {
 	ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
-		TaskQueue:           call.Server.Queue(),
-		StartToCloseTimeout: call.Timeout.Std() + grace,
-		RetryPolicy:         &temporal.RetryPolicy{MaximumAttempts: 1},
-		WaitForCancellation: true,
-		Summary:             summary(call.Step, call.Server, call.Tool),
+		TaskQueue:              call.Server.Queue(),
+		ScheduleToStartTimeout: left,
+		StartToCloseTimeout:    call.Timeout.Std() + grace,
+		RetryPolicy:            &temporal.RetryPolicy{MaximumAttempts: 1},
+		WaitForCancellation:    true,
+		Summary:                summary(call.Step, call.Server, call.Tool),
 	})
 	asked := workflow.Now(t.ctx)
 	var out contract.Outcome
@@ -151,7 +180,7 @@ func fromTemporal(err error, now time.Time, timeout time.Duration) contract.Outc
 			Why: fmt.Sprintf("no word from the worker that had it (%s)", timedOut.TimeoutType())}
 	default:
 		return contract.Outcome{Kind: contract.Unknown, WriteDeadline: now.Add(timeout),
-			Why: "the worker that had it failed: " + cause(err)}
+			Why: "the worker that had it failed: " + message(err)}
 	}
 }
 
@@ -160,9 +189,13 @@ func (t *transaction) inspect(ctx workflow.Context, s *step, args json.RawMessag
 	how := s.tool.Inspect
 	scope := t.scope(s)
 	scope["args"] = args
-	query, err := how.Args.Fill(scope)
+	asked := workflow.Now(t.ctx)
+	query, err := t.fill(s, how.Args, scope)
+	if err == nil {
+		err = fits(query, args, s.result.Raw())
+	}
 	if err != nil {
-		return t.lookFailed(s, "its arguments cannot be filled: "+err.Error(), workflow.Now(t.ctx))
+		return t.lookFailed(s, "it cannot be asked: "+err.Error(), asked)
 	}
 	server := t.resolved.Definition.Servers[how.Server]
 	request := contract.Inspection{
@@ -171,17 +204,20 @@ func (t *transaction) inspect(ctx workflow.Context, s *step, args json.RawMessag
 		Present: how.Present, Absent: how.Absent, Map: how.Result, Keep: s.def.Keep,
 		Args: args, Result: s.result.Raw(),
 	}
-	defer t.board(ctx, len(query)+len(args)+len(request.Result))()
+	ctx, leave := t.board(ctx, contract.CallInspect, len(query)+len(args)+len(request.Result))
+	defer leave()
+	if t.mustLeave() {
+		return contract.Look{Verdict: contract.Inconclusive, Why: "the run is being left"}
+	}
 	ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 		TaskQueue:           server.Queue(),
 		StartToCloseTimeout: how.Timeout.Std() + grace,
 		RetryPolicy:         &inspectRetries,
 		Summary:             summary(s.def.ID, server, how.Tool),
 	})
-	asked := workflow.Now(t.ctx)
 	var look contract.Look
 	if err := workflow.ExecuteActivity(ctx, contract.ActivityInspect, request).Get(ctx, &look); err != nil {
-		return t.lookFailed(s, "the inspector failed: "+cause(err), asked)
+		return t.lookFailed(s, "the inspector failed: "+message(err), asked)
 	}
 	if look.Late != nil {
 		t.record(s, *look.Late)
@@ -203,13 +239,3 @@ func (t *transaction) lookFailed(s *step, why string, asked time.Time) contract.
 func summary(step string, server contract.ServerRef, tool string) string {
 	return step + ": " + server.Name + "/" + tool
 }
-
-// cause is the message of the innermost application error, or the error's own.
-func cause(err error) string {
-	if app := (*temporal.ApplicationError)(nil); asError(err, &app) {
-		return app.Message()
-	}
-	return err.Error()
-}
-
-func asError[E error](err error, target *E) bool { return errors.As(err, target) }

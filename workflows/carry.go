@@ -9,33 +9,53 @@ import (
 // continueAsNew hands over to a new run. Nothing is in flight, and every signal that has arrived has been judged.
 func (t *transaction) continueAsNew(ctx workflow.Context) error {
 	t.settle(ctx)
-	if err := workflow.Await(ctx, func() bool { return t.judging == 0 && workflow.AllHandlersFinished(t.ctx) }); err != nil {
-		return err
-	}
+	t.drain(ctx)
 	t.refresh()
-	start := t.start
-	start.Carried = t.carry()
+	start, _ := t.carry()
 	return workflow.NewContinueAsNewError(t.ctx, contract.WorkflowTransaction, start)
 }
 
-// carry is everything that the next run has to know.
-func (t *transaction) carry() *contract.Carried {
+// carry is the start of the next run, with everything that it has to know, and whether Temporal takes that much.
+// Evidence is left out where there is too much of it.
+func (t *transaction) carry() (next contract.Start, fits bool) {
 	carried := &contract.Carried{
-		Tx: t.tx.ID, Resolved: t.resolved, Requester: t.requester, Started: t.started,
+		Tx: t.tx.ID, Runs: t.runs, Resolved: t.resolved, Requester: t.requester, Started: t.started,
 		State: t.state, Decisions: t.decisions, Notes: t.notes,
 		Stopping: t.stopping, Plans: t.plans, Transitions: t.transitions,
-		Undo: t.undo, Approved: t.approved, Reset: t.reset,
+		Undo: t.undo, Approved: t.approved, Ending: t.ending, Reason: t.reason,
+		Reset: t.reset || t.rewound(),
+	}
+	if q := t.ask; q != nil {
+		carried.Ask = &contract.CarriedQuestion{
+			About: q.about, Approvals: q.approvals, Answer: q.answer, Said: q.said, Expires: q.expires,
+		}
 	}
 	for _, s := range t.steps {
-		shown := t.show(s, evidenceShown)
-		shown.Args = nil // filled again from what is pinned
 		carried.Steps = append(carried.Steps, contract.CarriedStep{
-			StepSnapshot: shown, Retries: s.retries, Idle: s.idle,
-			Doubted: s.doubted, Doubt: string(s.doubt.kind), Horizon: s.doubt.horizon,
-			Looked: s.looked, Committed: s.committed, Suspect: s.suspect,
+			StepSnapshot: t.show(s), Retries: s.retries, Idle: s.idle,
+			Doubted: s.doubted, Doubt: string(s.doubt.kind), Why: s.doubt.why, Horizon: s.doubt.horizon, Unsettled: s.unsettled,
+			Looked: s.looked, Committed: s.committed, Suspect: s.suspect, Asserted: s.asserted, Resolution: s.resolution,
+			Sent: s.undoing.sent, UndoHorizon: s.undoing.horizon, UndoAcknowledged: s.undoing.acknowledged,
 		})
 	}
-	return carried
+	next = t.start
+	next.Carried = carried
+	if len(t.resolved.Input) > 0 {
+		next.Input = nil // the resolved one is used
+	}
+	evidence := func(most int) {
+		for i := range carried.Steps {
+			e := &carried.Steps[i].Evidence
+			*e = (*e)[max(0, len(*e)-most):]
+		}
+	}
+	for _, most := range []int{4, 1, 0} {
+		if len(encode(next)) <= valueLimit {
+			return next, true
+		}
+		evidence(most)
+	}
+	return next, len(encode(next)) <= valueLimit
 }
 
 // resume goes on from where the run before stopped. After a Temporal reset nothing that it knew can be relied on: the
@@ -43,46 +63,66 @@ func (t *transaction) carry() *contract.Carried {
 func (t *transaction) resume(c *contract.Carried) {
 	t.tx.ID = c.Tx
 	t.resolved = c.Resolved
-	t.plan()
+	must(t.plan())
 	t.requester, t.started = c.Requester, c.Started
-	t.state, t.decisions, t.notes = c.State, c.Decisions, c.Notes
+	t.state, t.reason, t.decisions, t.notes = c.State, c.Reason, c.Decisions, c.Notes
 	t.stopping, t.plans, t.transitions = c.Stopping, c.Plans, c.Transitions
-	t.undo, t.approved = c.Undo, c.Approved
-	for i, from := range c.Steps {
-		s := t.steps[i]
-		s.state, s.reason, s.since = from.State, from.Reason, from.Since
-		s.attempts, s.retries, s.idle, s.undos = from.Attempts, from.Retries, from.Idle, from.Undos
-		s.result, s.proof, s.unverified, s.accepted = from.Result, from.Proof, from.Unverified, from.Accepted
-		s.evidence, s.committed, s.looked, s.suspect = from.Evidence, from.Committed, from.Looked, from.Suspect
-		s.doubted = from.Doubted
-		s.doubt = doubt{kind: doubtKind(from.Doubt), why: from.Reason, horizon: from.Horizon}
-		if s.result != nil {
-			t.keptBytes += len(s.result.Value)
-		}
+	for _, from := range c.Steps {
+		t.resumeStep(t.byID[from.ID], from)
 	}
 	if c.Reset {
 		t.distrust()
+		return
 	}
+	t.runs = append(c.Runs[max(0, len(c.Runs)-maxRuns):], t.tx.Run)
+	t.undo, t.approved, t.ending = c.Undo, c.Approved, c.Ending
+	if c.Ask != nil {
+		t.ask = t.newQuestion(c.Ask.About)
+		t.ask.approvals, t.ask.answer, t.ask.said = c.Ask.Approvals, c.Ask.Answer, c.Ask.Said
+		t.ask.expires = c.Ask.Expires
+	}
+}
+
+// maxRuns bounds the runs before this one that a decision may name.
+const maxRuns = 20
+
+func (t *transaction) resumeStep(s *step, from contract.CarriedStep) {
+	t.set(s, from.State)
+	s.reason, s.since = from.Reason, from.Since
+	s.attempts, s.retries, s.idle, s.undos = from.Attempts, from.Retries, from.Idle, from.Undos
+	s.result, s.proof, s.unverified, s.accepted = t.keep(s, from.Result), from.Proof, from.Unverified, from.Accepted
+	s.evidence, s.committed, s.looked, s.suspect = from.Evidence, from.Committed, from.Looked, from.Suspect
+	s.doubted, s.unsettled, s.asserted, s.resolution = from.Doubted, from.Unsettled, from.Asserted, from.Resolution
+	s.doubt = doubt{kind: doubtKind(from.Doubt), why: from.Why, horizon: from.Horizon}
+	s.undoing = undoing{sent: from.Sent, horizon: from.UndoHorizon, acknowledged: from.UndoAcknowledged}
 }
 
 // distrust takes over a transaction whose history was rewound by a Temporal reset. Another run may have done anything
 // since: every step that this history dispatched is in doubt, every other one is asked about before it is dispatched.
+// What was approved was approved for another run; a reason to stop stays one.
 func (t *transaction) distrust() {
 	t.notes = append(t.notes, "taken over after a Temporal reset: every owner is asked before anything is done")
-	t.approved, t.undo = false, nil
-	t.stopping = ""
-	if t.state != contract.TxAwaitingStartApproval {
+	t.plans = max(t.plans, 1) // an approval has to name its plan's digest from now on
+	t.reason = ""
+	if t.state == contract.TxAwaitingStartApproval {
+		t.ask = t.newQuestion(askStart)
+	} else {
 		t.state = contract.TxRunning
 	}
-	now := workflow.Now(t.ctx)
 	for _, s := range t.steps {
-		s.accepted, s.resolution = false, nil
-		if s.attempts == 0 {
-			s.state, s.suspect = contract.StepPending, true
+		read := s.tool.Risk == contract.RiskReadOnly
+		if read && s.state == contract.StepCommitted {
 			continue
 		}
-		s.state, s.reason, s.since = contract.StepInDoubt, "a Temporal reset rewound what was known of it", now
-		s.doubt = doubt{kind: suspected, why: s.reason}
-		s.doubt.horizon = now.Add(s.tool.Timeout.Std() + s.tool.Settle.Std())
+		t.set(s, contract.StepPending)
+		s.reason, s.accepted, s.asserted, s.unsettled, s.resolution = "", false, false, false, nil
+		s.undoing = undoing{}
+		switch {
+		case read:
+		case s.attempts == 0:
+			s.suspect = true
+		default:
+			t.suspectStep(s)
+		}
 	}
 }

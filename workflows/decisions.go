@@ -22,6 +22,8 @@ type question struct {
 	fourEyes  bool
 	approvals []string
 	answer    string
+	said      string    // who answered, and why
+	expires   time.Time // zero: never
 }
 
 const (
@@ -30,7 +32,7 @@ const (
 
 	answerApproved = "approved"
 	answerRejected = "rejected"
-	answerResume   = "resume"
+	answerResume   = "resumed"
 	answerStopped  = "stopped"
 	answerExpired  = "expired"
 )
@@ -38,28 +40,47 @@ const (
 // shortDigest is how many characters of a digest are enough to name a plan.
 const shortDigest = 12
 
-// maxDecisions bounds the decisions that are kept; the oldest go first.
-const maxDecisions = 50
+// Limits of the record of what humans said. The oldest decisions go first.
+const (
+	maxDecisions = 50
+	maxName      = 200
+	maxReason    = 500
+)
 
-// question asks a human and waits for the answer; expires 0 waits for ever.
-func (t *transaction) question(ctx workflow.Context, q question, expires time.Duration) string {
-	q.quorum = max(q.quorum, 1)
+// newQuestion is a question under the plan's terms of approval, open from now on.
+func (t *transaction) newQuestion(about string) *question {
+	terms := t.resolved.Definition.Approval
+	q := &question{about: about, quorum: max(terms.Quorum, 1), fourEyes: terms.FourEyes}
 	if q.fourEyes && t.requester == "" {
 		q.quorum = max(q.quorum, 2) // whoever asked may be one of them
 	}
-	t.ask = &q
-	defer func() { t.ask = nil }()
+	if expires := terms.Expires.Std(); expires > 0 {
+		q.expires = workflow.Now(t.ctx).Add(expires)
+	}
+	return q
+}
+
+// asking tells whether a human is being asked about this.
+func (t *transaction) asking(about string) bool { return t.ask != nil && t.ask.about == about }
+
+// answer waits for the answer to the open question. "": the run has to be left, and takes the question along.
+func (t *transaction) answer(ctx workflow.Context) string {
+	q := t.ask
 	answered := func() bool {
-		if q.about == askStart && t.stopping != "" {
+		if q.about == askStart && t.stopping != "" && q.answer == "" {
 			q.answer = answerStopped
 		}
 		return q.answer != ""
 	}
-	if expires <= 0 {
+	if q.expires.IsZero() {
 		t.await(ctx, answered)
-	} else if t.sleepUntil(ctx, workflow.Now(t.ctx).Add(expires), "waiting for approval", answered) && q.answer == "" {
+	} else if t.sleepUntil(ctx, q.expires, "waiting for approval", answered) && q.answer == "" {
 		q.answer = answerExpired
 	}
+	if t.mustLeave() {
+		return ""
+	}
+	t.ask = nil
 	return q.answer
 }
 
@@ -73,18 +94,13 @@ func (t *transaction) listen() error {
 			for {
 				var raw converter.RawValue
 				channel.Receive(ctx, &raw)
-				decision, err := decode(raw)
-				if err != nil {
-					t.note(name, contract.Decision{}, false, "malformed: "+err.Error())
-					continue
-				}
-				t.judge(ctx, name, decision)
+				t.judge(ctx, name, raw)
 			}
 		})
 		err := workflow.SetUpdateHandlerWithOptions(t.ctx, name,
-			func(ctx workflow.Context, d contract.Decision) (contract.Judged, error) {
+			func(ctx workflow.Context, raw converter.RawValue) (contract.Judged, error) {
 				ctx, _ = workflow.NewDisconnectedContext(ctx)
-				judged := t.judge(ctx, name, d)
+				judged := t.judge(ctx, name, raw)
 				if !judged.Accepted {
 					return judged, errors.New(judged.Why)
 				}
@@ -92,8 +108,11 @@ func (t *transaction) listen() error {
 			},
 			workflow.UpdateHandlerOptions{
 				Description: s.Description,
-				Validator: func(_ workflow.Context, d contract.Decision) error {
-					_, err := t.weigh(name, d)
+				Validator: func(_ workflow.Context, raw converter.RawValue) error {
+					d, err := decode(raw)
+					if err == nil {
+						_, err = t.weigh(name, d)
+					}
 					return err
 				},
 			})
@@ -110,33 +129,41 @@ func decode(raw converter.RawValue) (contract.Decision, error) {
 	var d contract.Decision
 	data := bytes.TrimSpace(raw.Payload().GetData())
 	if len(data) == 0 || data[0] != '{' {
-		return d, fmt.Errorf(`want one JSON object, such as {"by": "you"}`)
+		return d, errors.New(`malformed: want one JSON object, such as {"by": "you"}`)
 	}
 	dec := json.NewDecoder(bytes.NewReader(data))
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(&d); err != nil {
-		return d, err
+		return contract.Decision{}, fmt.Errorf("malformed: %w", err)
 	}
 	if dec.More() {
-		return d, errors.New("want one JSON object, and nothing after it")
+		return d, errors.New("malformed: want one JSON object, and nothing after it")
 	}
+	d.By = strings.TrimSpace(d.By)
 	return d, nil
 }
 
-// judge decides whether a decision counts, does what it says if so, and records it. In a run made by a Temporal reset
-// it never counts: the reset may have re-applied what a human said to another run.
-func (t *transaction) judge(ctx workflow.Context, signal string, d contract.Decision) contract.Judged {
-	t.judging++
-	defer func() { t.judging-- }()
+// judge decides whether a decision counts, does what it says if so, and records it, one after another in the order in
+// which they arrive. In a run made by a Temporal reset none counts: the reset may have re-applied what a human said to
+// another run.
+func (t *transaction) judge(ctx workflow.Context, signal string, raw converter.RawValue) contract.Judged {
+	turn := t.arrived
+	t.arrived++
+	wait(ctx, func() bool { return t.judged == turn })
+	defer func() { t.judged++ }()
+	d, err := decode(raw)
+	if err != nil {
+		return t.note(signal, d, false, err.Error())
+	}
 	ctx = workflow.WithLocalActivityOptions(ctx, workflow.LocalActivityOptions{
 		ScheduleToCloseTimeout: time.Minute, Summary: signal,
 	})
 	var run string
 	if err := workflow.ExecuteLocalActivity(ctx, contract.ActivityGeneration).Get(ctx, &run); err != nil {
-		return t.note(signal, d, false, "it could not be checked: "+cause(err))
+		return t.note(signal, d, false, "it could not be checked: "+message(err))
 	}
 	if run != t.tx.Run {
-		t.reset = true
+		t.rewind()
 		return t.note(signal, d, false, "this run was made by a Temporal reset: look at the plan published next, and decide again")
 	}
 	effect, err := t.weigh(signal, d)
@@ -146,9 +173,18 @@ func (t *transaction) judge(ctx workflow.Context, signal string, d contract.Deci
 	return t.note(signal, d, true, effect())
 }
 
+// allJudged tells whether every decision that has arrived has been judged.
+func (t *transaction) allJudged() bool { return t.judged == t.arrived }
+
 func (t *transaction) note(signal string, d contract.Decision, accepted bool, why string) contract.Judged {
-	judged := contract.Judged{Signal: signal, Decision: d, At: workflow.Now(t.ctx), Accepted: accepted, Why: why}
-	judged.Decision.Result = nil // it is kept with the step
+	d.Result = nil // it is kept with the step
+	for _, text := range []*string{&d.By, &d.Digest, &d.Run, &d.Step, (*string)(&d.As)} {
+		*text = cut(*text, maxName)
+	}
+	d.Reason = cut(d.Reason, maxReason)
+	judged := contract.Judged{
+		Signal: signal, Decision: d, At: workflow.Now(t.ctx), Accepted: accepted, Why: cut(why, maxReason),
+	}
 	t.decisions = append(t.decisions, judged)
 	if extra := len(t.decisions) - maxDecisions; extra > 0 {
 		t.decisions = slices.Delete(t.decisions, 0, extra)
@@ -159,27 +195,27 @@ func (t *transaction) note(signal string, d contract.Decision, accepted bool, wh
 
 // weigh says what a decision would do now, or why it does not count. It changes nothing.
 func (t *transaction) weigh(signal string, d contract.Decision) (effect func() string, err error) {
-	if t.state.Closed() {
-		return nil, fmt.Errorf("the transaction is closed: %s", t.state)
+	if t.closing {
+		return nil, errors.New("the transaction is closing, and nothing can be decided any more")
 	}
-	if signal != contract.SignalAbort && strings.TrimSpace(d.By) == "" {
+	if signal != contract.SignalAbort && d.By == "" {
 		return nil, errors.New(`nobody is named: say who decides, as in {"by": "you"}`)
 	}
-	if d.Run != "" && d.Run != t.tx.Run && d.Run != t.tx.ID {
+	if d.Run != "" && !slices.Contains(t.runs, d.Run) {
 		return nil, fmt.Errorf("it names run %s, this is %s", d.Run, t.tx.Run)
 	}
 	switch signal {
 	case contract.SignalApproveStart, contract.SignalRejectStart:
-		if t.ask == nil || t.ask.about != askStart {
+		if !t.asking(askStart) {
 			return nil, fmt.Errorf("nobody is asked about the start: the transaction is %s", t.state)
 		}
 		return t.weighAnswer(signal == contract.SignalApproveStart, d)
 	case contract.SignalApproveCompensation, contract.SignalRejectCompensation, contract.SignalResume:
-		if t.ask == nil || t.ask.about != askCompensation {
+		if !t.asking(askCompensation) {
 			return nil, fmt.Errorf("no undo plan waits for approval: the transaction is %s", t.state)
 		}
 		if signal == contract.SignalResume {
-			return t.weighResume()
+			return t.weighResume(d)
 		}
 		approve := signal == contract.SignalApproveCompensation
 		if err := t.weighDigest(approve, d); err != nil {
@@ -193,7 +229,7 @@ func (t *transaction) weigh(signal string, d contract.Decision) (effect func() s
 			return nil, fmt.Errorf("it is stopping already: %s", t.stopping)
 		}
 		return func() string {
-			t.stop(strings.TrimSuffix(fmt.Sprintf("aborted by %s: %s", orSomebody(d.By), d.Reason), ": "))
+			t.stop(says("aborted", d))
 			return "stopping"
 		}, nil
 	}
@@ -221,36 +257,59 @@ func (t *transaction) weighDigest(approve bool, d contract.Decision) error {
 // weighAnswer counts an approval towards the quorum; one rejection is enough.
 func (t *transaction) weighAnswer(approve bool, d contract.Decision) (func() string, error) {
 	q := t.ask
+	same := func(name string) bool { return strings.EqualFold(name, d.By) }
 	switch {
 	case q.answer != "":
 		return nil, fmt.Errorf("it was %s already", q.answer)
 	case !approve:
-		return func() string { q.answer = answerRejected; return "declined" }, nil
-	case q.fourEyes && d.By == t.requester:
+		return func() string { q.answer, q.said = answerRejected, says("declined", d); return "declined" }, nil
+	case q.fourEyes && same(t.requester):
 		return nil, fmt.Errorf("%s asked for this transaction: somebody else must approve", d.By)
-	case slices.Contains(q.approvals, d.By):
+	case slices.ContainsFunc(q.approvals, same):
 		return nil, fmt.Errorf("%s has approved already: %d of %d approvals", d.By, len(q.approvals), q.quorum)
 	}
 	return func() string {
-		q.approvals = append(q.approvals, d.By)
+		q.approvals = append(q.approvals, cut(d.By, maxName))
+		t.changed()
 		if len(q.approvals) < q.quorum {
 			return fmt.Sprintf("%d of %d approvals", len(q.approvals), q.quorum)
 		}
-		q.answer = answerApproved
+		q.answer, q.said = answerApproved, says("approved", d)
 		return "approved"
 	}, nil
 }
 
-// weighResume: forward recovery is possible where steps have failed, and the transaction was not aborted.
-func (t *transaction) weighResume() (func() string, error) {
-	if t.ask.answer != "" {
-		return nil, fmt.Errorf("it was %s already", t.ask.answer)
-	}
-	if t.all(func(s *step) bool { return s.state != contract.StepFailed && s.state != contract.StepSkipped }) {
-		return nil, errors.New("no step can be tried again")
-	}
+// weighResume: forward recovery is possible where steps have failed or were skipped, and nothing was undone yet.
+func (t *transaction) weighResume(d contract.Decision) (func() string, error) {
 	q := t.ask
-	return func() string { q.answer = answerResume; return "trying the failed steps again" }, nil
+	again := func(s *step) bool { return s.state == contract.StepFailed || s.state == contract.StepSkipped }
+	switch s, ok := t.byID[d.Step]; {
+	case q.answer != "":
+		return nil, fmt.Errorf("it was %s already", q.answer)
+	case t.any(rolledBack):
+		return nil, errors.New("the rollback has begun: it can only be finished")
+	case !t.any(again):
+		return nil, errors.New("no step can be tried again")
+	case d.Step != "" && !ok:
+		return nil, fmt.Errorf("no step is called %q", d.Step)
+	case ok && !again(s):
+		return nil, fmt.Errorf("step %s is %s: there is nothing to try again", d.Step, s.state)
+	case ok && d.Attempt != 0 && d.Attempt != s.attempts:
+		return nil, fmt.Errorf("it is about attempt %d of step %s, which is at attempt %d", d.Attempt, d.Step, s.attempts)
+	}
+	return func() string {
+		q.answer, q.said = answerResume, says("resumed", d)
+		return "trying the failed steps again"
+	}, nil
+}
+
+// rolledBack tells whether the rollback has got to a step.
+func rolledBack(s *step) bool {
+	switch s.state {
+	case contract.StepCompensating, contract.StepCompensated, contract.StepCompensationFailed, contract.StepNotCompensable:
+		return true
+	}
+	return s.undos > 0
 }
 
 // weighResolution: a resolution names a step that waits for one, and an answer that fits its state.
@@ -259,17 +318,16 @@ func (t *transaction) weighResolution(d contract.Decision) (func() string, error
 	if !ok {
 		return nil, fmt.Errorf("no step is called %q", d.Step)
 	}
-	if !s.state.NeedsHuman() || s.accepted {
-		return nil, fmt.Errorf("step %s is %s: there is nothing to resolve", d.Step, s.state)
-	}
-	if s.resolution != nil {
-		return nil, fmt.Errorf("step %s was resolved already, as %s", d.Step, s.resolution.As)
-	}
-	if d.Attempt != 0 && d.Attempt != s.attempts {
-		return nil, fmt.Errorf("it is about attempt %d of step %s, which is at attempt %d", d.Attempt, d.Step, s.attempts)
-	}
 	want := []contract.Resolution{contract.ResolveCommitted, contract.ResolveAbsent, contract.ResolveInspect}
 	switch {
+	case !s.state.NeedsHuman() || s.accepted:
+		return nil, fmt.Errorf("step %s is %s: there is nothing to resolve", d.Step, s.state)
+	case s.resolution != nil:
+		return nil, fmt.Errorf("step %s was resolved already, as %s", d.Step, s.resolution.As)
+	case d.Attempt != 0 && d.Attempt != s.attempts:
+		return nil, fmt.Errorf("it is about attempt %d of step %s, which is at attempt %d", d.Attempt, d.Step, s.attempts)
+	case s.state == contract.StepCompensationFailed && !t.approved:
+		return nil, fmt.Errorf("step %s is in the undo plan that is published next: decide about that", d.Step)
 	case s.state == contract.StepCompensationFailed:
 		want = []contract.Resolution{contract.ResolveRetry, contract.ResolveAccepted}
 	case s.tool.Inspect == nil:
@@ -278,15 +336,22 @@ func (t *transaction) weighResolution(d contract.Decision) (func() string, error
 	if !slices.Contains(want, d.As) {
 		return nil, fmt.Errorf(`step %s is %s: say "as" one of %v, not %q`, d.Step, s.state, want, d.As)
 	}
+	d.By, d.Reason = cut(d.By, maxName), cut(d.Reason, maxReason)
 	return func() string {
 		s.resolution = &d
 		return fmt.Sprintf("step %s: %s", d.Step, d.As)
 	}, nil
 }
 
-func orSomebody(by string) string {
+// says is what somebody did, in words: "aborted by alice: too risky".
+func says(did string, d contract.Decision) string {
+	by := d.By
 	if by == "" {
-		return "somebody"
+		by = "somebody"
 	}
-	return by
+	text := did + " by " + cut(by, maxName)
+	if d.Reason != "" {
+		text += ": " + d.Reason
+	}
+	return cut(text, maxReason)
 }

@@ -12,11 +12,15 @@
 //	forward.go       which step may run when
 //	execute.go       one step: dispatch, and what each outcome leads to
 //	doubt.go         asking the owner: when presence and absence count, and whose the thing is
-//	rollback.go      the undo plan, and compensation
+//	rollback.go      carrying out what was approved: which compensation may run when
+//	undoplan.go      what a human is asked to approve
+//	undo.go          one compensation: look, compensate, look
 //	sweep.go         the last look before a transaction closes
 //	decisions.go     what humans say, judged on arrival
 //	calls.go         calls of activities: budgets, deadlines, and doubt from Temporal's own errors
+//	scope.go         what templates may refer to
 //	view.go          snapshot, receipt, search attributes, current details
+//	wait.go          waiting, and leaving the run
 //	carry.go         continuing as a new run
 //
 // Everything in this package is deterministic. It decides; activities only report what they saw, as data.

@@ -22,37 +22,35 @@ const (
 func (t *transaction) execute(ctx workflow.Context, s *step) {
 	for {
 		if !t.gate(ctx, s) {
-			t.notStarted(s)
+			if t.stopping != "" && !t.mustLeave() && s.state == contract.StepExecuting {
+				t.abandon(s)
+			}
 			return
 		}
+		if s.suspect {
+			if t.suspectStep(s); s.state == contract.StepInDoubt && !t.reconcile(ctx, s) {
+				return
+			}
+			continue
+		}
 		if late := t.tooLate(s); late != "" {
-			t.fail(s, late)
+			t.giveUp(s, late)
 			return
 		}
 		s.attempts++
 		args, err := t.args(s)
+		if err == nil {
+			err = fits(args)
+		}
 		if err != nil {
 			s.attempts--
-			t.become(s, contract.StepExecuting, "filling its arguments")
-			t.fail(s, "its arguments cannot be filled: "+err.Error())
+			t.giveUp(s, "it cannot be called: "+err.Error())
 			return
-		}
-		if s.suspect {
-			// Another run of this transaction may have dispatched it already.
-			s.suspect = false
-			t.become(s, contract.StepInDoubt, "a run before this one may have dispatched it")
-			s.doubt = t.silence(s, workflow.Now(t.ctx).Add(s.tool.Timeout.Std()))
-			s.doubt.kind, s.doubt.why = suspected, s.reason
-			if !t.reconcile(ctx, s) {
-				return
-			}
-			s.attempts--
-			continue
 		}
 		t.become(s, contract.StepExecuting, "dispatched to %s", s.tool.Server)
 		if !t.lookBefore(ctx, s, args) {
 			s.attempts--
-			if s.state == contract.StepFailed || !t.pauseIdle(ctx, s, 0) {
+			if s.state != contract.StepExecuting || !t.pauseIdle(ctx, s, 0) {
 				return
 			}
 			continue
@@ -62,7 +60,12 @@ func (t *transaction) execute(ctx workflow.Context, s *step) {
 		switch out.Kind {
 		case contract.Acknowledged:
 			s.result, s.proof, s.committed = t.keep(s, out.Result), contract.ProofAnswer, workflow.Now(t.ctx)
+			s.unsettled, s.asserted = false, false
 			t.become(s, contract.StepCommitted, "acknowledged by %s", s.tool.Server)
+			return
+		case contract.Reset:
+			s.attempts--
+			t.rewind()
 			return
 		case contract.NotExecuted:
 			s.attempts--
@@ -71,52 +74,58 @@ func (t *transaction) execute(ctx workflow.Context, s *step) {
 				return
 			}
 			continue
-		case contract.Reset:
-			s.attempts--
-			t.reset = true
-			return
 		case contract.Refused:
-			if s.tool.Inspect == nil {
-				s.unverified = out.Unverified || s.unverified
+			s.unverified = out.Unverified
+			if !s.unsettled && (s.tool.Inspect == nil || s.tool.Risk == contract.RiskReadOnly) {
 				t.fail(s, "refused by "+s.tool.Server+": "+out.Why)
 				return
 			}
-			t.become(s, contract.StepInDoubt, "refused (%s): the owner is asked whether that is so", out.Why)
-			s.doubt = doubt{kind: refused, why: "refused: " + out.Why, horizon: workflow.Now(t.ctx).Add(s.tool.Settle.Std())}
 		default:
-			t.become(s, contract.StepInDoubt, "%s", out.Why)
-			s.doubt = t.doubtOf(s, out)
-			if t.sendAgain(s) {
+			if t.sendAgain(s, out) {
 				continue
+			}
+			if s.tool.Risk == contract.RiskReadOnly {
+				t.fail(s, "no answer, and nothing that could be in effect: "+out.Why)
+				return
 			}
 		}
 		s.idle = 0
+		s.doubt = t.doubtOf(s, out)
+		t.become(s, contract.StepInDoubt, "%s", s.doubt.why)
 		if !t.reconcile(ctx, s) {
 			return
 		}
 	}
 }
 
-// sendAgain tells whether a call in doubt may be sent again without asking, because its contract says so.
-func (t *transaction) sendAgain(s *step) bool {
+// sendAgain tells whether a call in doubt may be sent again without asking, because its contract says so. What became
+// of it stays open until an answer to a later one settles it.
+func (t *transaction) sendAgain(s *step, out contract.Outcome) bool {
 	if s.tool.Risk == contract.RiskCritical || s.retries >= s.tool.Retries || t.stopping != "" {
 		return false
 	}
 	s.retries++
-	t.become(s, contract.StepReconciling, "%s tool: it may be sent again", s.tool.Risk)
-	t.become(s, contract.StepExecuting, "sent again: the contract says that it is %s", s.tool.Risk)
+	s.doubt = t.doubtOf(s, out)
+	s.unsettled = s.tool.Risk == contract.RiskIdempotent
+	t.become(s, contract.StepExecuting, "%s; sent again: the contract says that it is %s", out.Why, s.tool.Risk)
 	return true
 }
 
-// notStarted leaves a step at the gate of a transaction that is stopping. A transaction that continues as a new run
-// takes the step along as it is.
-func (t *transaction) notStarted(s *step) {
-	if t.stopping == "" || t.mustLeave() {
+// abandon ends a step that waits to be dispatched in a transaction that is stopping.
+func (t *transaction) abandon(s *step) {
+	t.giveUp(s, fmt.Sprintf("%s; not tried again: %s", s.reason, t.stopping))
+}
+
+// giveUp ends a step that is not dispatched any more: it has failed, unless a call before is unsettled. Then it is in
+// doubt.
+func (t *transaction) giveUp(s *step, why string) {
+	if !s.unsettled {
+		t.fail(s, why)
 		return
 	}
-	if s.state == contract.StepExecuting {
-		t.fail(s, fmt.Sprintf("provably not in effect (%s), and not tried again: %s", s.reason, t.stopping))
-	}
+	s.unsettled = false
+	t.become(s, contract.StepInDoubt, "%s, and a call before it was not settled", why)
+	t.stop(fmt.Sprintf("step %s was given up: %s", s.def.ID, why))
 }
 
 // fail ends a step that is provably not in effect, and with it the forward way of the transaction.
@@ -129,26 +138,35 @@ func (t *transaction) fail(s *step, why string) {
 }
 
 // pauseIdle waits before a call that was not executed is tried again: what the owner asked for, or a growing time.
-// False: the budget is used up and the step has failed, or the run is being left.
+// False: the budget is used up and the step is given up.
 func (t *transaction) pauseIdle(ctx workflow.Context, s *step, after time.Duration) bool {
 	s.idle++
 	if s.idle >= idleTries {
-		t.fail(s, fmt.Sprintf("not executed after %d tries, the last time because: %s", s.idle, s.reason))
+		t.giveUp(s, fmt.Sprintf("not executed after %d tries, the last time because: %s", s.idle, s.reason))
 		return false
 	}
-	wait := max(min(idleBackoff<<(s.idle-1), idleLongest), after)
 	s.held = true
-	t.sleepUntil(ctx, workflow.Now(t.ctx).Add(wait), s.def.ID+": not executed, trying again", func() bool { return t.stopping != "" })
+	t.sleepUntil(ctx, workflow.Now(t.ctx).Add(max(idleWait(s.idle), after)), s.def.ID+": not executed, trying again",
+		func() bool { return t.stopping != "" })
 	s.held = false
 	return true
 }
 
+// idleWait is the time before the next try after n calls that were not executed.
+func idleWait(n int) time.Duration { return min(idleBackoff<<(n-1), idleLongest) }
+
 // tooLate says why a step that waited too long is not started any more, or "".
 func (t *transaction) tooLate(s *step) string {
-	if limit := s.def.NotAfter.Std(); limit > 0 && workflow.Now(t.ctx).After(t.started.Add(limit)) {
+	if left, limited := t.timeLeft(s); limited && left <= 0 {
 		return fmt.Sprintf("not started: it must not be later than %s after the transaction's start", s.def.NotAfter)
 	}
 	return ""
+}
+
+// timeLeft is how long a step may still be started, where that is limited.
+func (t *transaction) timeLeft(s *step) (left time.Duration, limited bool) {
+	limit := s.def.NotAfter.Std()
+	return t.started.Add(limit).Sub(workflow.Now(t.ctx)), limit > 0
 }
 
 // lookBefore looks whether the effect is there before anything is dispatched, where the contract wants it: what is
@@ -158,12 +176,14 @@ func (t *transaction) lookBefore(ctx workflow.Context, s *step, args json.RawMes
 		return true
 	}
 	look := t.inspect(ctx, s, args)
-	switch look.Verdict {
-	case contract.Absent:
+	switch {
+	case t.mustLeave():
+		t.become(s, contract.StepExecuting, "not executed: the look before it was cut short")
+	case look.Verdict == contract.Absent:
 		s.looked = true
 		return true
-	case contract.Present:
-		t.fail(s, "already there before it was executed: a conflict, and not ours to undo")
+	case look.Verdict == contract.Present:
+		t.giveUp(s, "already there before it was executed: a conflict, and not ours to undo")
 	default:
 		t.become(s, contract.StepExecuting, "not executed: the look before it was inconclusive: %s", look.Why)
 	}

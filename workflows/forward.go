@@ -2,18 +2,20 @@ package workflows
 
 import (
 	"fmt"
+	"slices"
 
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/mcpx-go/mcpx/contract"
 )
 
-// maxActive bounds the steps that are at work at the same time, those that wait for an owner to settle not counted.
+// maxActive bounds the steps that are at work at the same time, those that are held at the gate not counted.
 const maxActive = 64
 
 // forward executes steps until every one is in effect (true), or until the transaction has stopped and nothing is in
 // flight (false). It waits for humans where a step is UNKNOWN.
 func (t *transaction) forward(ctx workflow.Context) (done bool) {
+	t.enter(contract.TxRunning, t.stopping)
 	for {
 		t.launch()
 		t.await(ctx, t.quiet)
@@ -21,13 +23,16 @@ func (t *transaction) forward(ctx workflow.Context) (done bool) {
 		case t.mustLeave():
 			t.settle(ctx)
 			return false
-		case t.unknown() != nil:
+		case t.unknowns > 0:
 			t.awaitResolution(ctx)
 		case t.stopping != "":
-			t.skipPending()
-			return false
+			if t.abandonPending() {
+				return false
+			}
 		case t.all(func(s *step) bool { return s.state.InEffect() }):
 			return true
+		default:
+			panic("nothing can go on, and nothing is in the way")
 		}
 	}
 }
@@ -83,7 +88,7 @@ func (t *transaction) advance(ctx workflow.Context, s *step) {
 // open tells whether a step may be dispatched: everything it needs is in effect, nothing is stopping, and no step is
 // UNKNOWN.
 func (t *transaction) open(s *step) bool {
-	if t.stopping != "" || t.mustLeave() || t.unknown() != nil {
+	if t.stopping != "" || t.mustLeave() || t.unknowns > 0 {
 		return false
 	}
 	for _, need := range s.needs {
@@ -94,10 +99,11 @@ func (t *transaction) open(s *step) bool {
 	return true
 }
 
-// gate waits until a step may be dispatched. False: the transaction is stopping or leaving, and it may not.
+// gate waits until a step may be dispatched; what a human has said is judged before. False: the transaction is stopping
+// or leaving, and it may not.
 func (t *transaction) gate(ctx workflow.Context, s *step) bool {
 	s.held = true
-	t.await(ctx, func() bool { return t.open(s) || t.stopping != "" })
+	t.await(ctx, func() bool { return t.allJudged() && (t.open(s) || t.stopping != "") })
 	s.held = false
 	return t.open(s)
 }
@@ -113,62 +119,69 @@ func (t *transaction) quiet() bool {
 	})
 }
 
-// idle tells whether no coroutine is at work on a step.
-func (t *transaction) idle() bool {
-	return t.all(func(s *step) bool { return !s.running })
-}
-
 func (t *transaction) all(holds func(*step) bool) bool {
-	for _, s := range t.steps {
-		if !holds(s) {
-			return false
-		}
-	}
-	return true
+	return !t.any(func(s *step) bool { return !holds(s) })
 }
 
-// unknown returns the first step that is UNKNOWN, or nil.
-func (t *transaction) unknown() *step {
+func (t *transaction) any(holds func(*step) bool) bool { return slices.ContainsFunc(t.steps, holds) }
+
+// abandonPending gives up what was not started, in a transaction that is stopping. False: an owner has to be asked
+// first.
+func (t *transaction) abandonPending() bool {
 	for _, s := range t.steps {
-		if s.state == contract.StepUnknown {
-			return s
+		if !s.suspect {
+			continue
+		}
+		if _, err := t.args(s); err == nil {
+			t.suspectStep(s)
 		}
 	}
-	return nil
-}
-
-// skipPending gives up the steps that were never started.
-func (t *transaction) skipPending() {
+	if t.any(t.due) {
+		return false
+	}
 	for _, s := range t.steps {
-		if s.state == contract.StepPending {
+		switch {
+		case s.state == contract.StepExecuting, s.state == contract.StepPending && s.unsettled:
+			t.abandon(s)
+		case s.state == contract.StepPending && s.suspect:
+			t.become(s, contract.StepSkipped, "not started by this run, nor asked about: what it needs is not in effect; %s", t.stopping)
+		case s.state == contract.StepPending:
 			t.become(s, contract.StepSkipped, "not started: %s", t.stopping)
 		}
+		s.suspect = false
 	}
+	return !t.any(t.due)
 }
 
-// awaitResolution waits until a human has said what became of an UNKNOWN step. In a transaction that is stopping, the
-// owners are asked once more before.
+// suspected tells whether a run before this one may have dispatched a step that this one knows nothing of.
+func (t *transaction) suspected() bool {
+	return t.any(func(s *step) bool { return s.suspect })
+}
+
+// awaitResolution waits until a human has said what became of an UNKNOWN step, and does it. In a transaction that is
+// stopping, the owners are asked once more before.
 func (t *transaction) awaitResolution(ctx workflow.Context) {
-	if t.stopping != "" && t.lookAgain() {
-		return
-	}
-	s := t.unknown()
-	t.enter(contract.TxAwaitingResolution, fmt.Sprintf("step %s is UNKNOWN: %s", s.def.ID, s.reason))
-	resolved := func() *step {
+	resolved := func(s *step) bool { return s.state == contract.StepUnknown && s.resolution != nil }
+	if !t.any(resolved) {
+		if t.stopping != "" && t.lookAgain() {
+			return
+		}
 		for _, s := range t.steps {
-			if s.state == contract.StepUnknown && s.resolution != nil {
-				return s
+			if s.state == contract.StepUnknown {
+				t.enter(contract.TxAwaitingResolution, fmt.Sprintf("step %s is UNKNOWN: %s", s.def.ID, s.reason))
+				break
 			}
 		}
-		return nil
+		stopped := t.stopping
+		t.await(ctx, func() bool { return t.any(resolved) || t.stopping != stopped })
 	}
-	stopped := t.stopping
-	t.await(ctx, func() bool { return resolved() != nil || t.stopping != stopped })
-	for s := resolved(); s != nil && !t.mustLeave(); s = resolved() {
-		t.applyResolution(s)
+	for _, s := range t.steps {
+		if resolved(s) && !t.mustLeave() {
+			t.applyResolution(s)
+		}
 	}
-	if t.unknown() == nil && !t.mustLeave() {
-		t.enter(contract.TxRunning, "")
+	if t.unknowns == 0 && !t.mustLeave() {
+		t.enter(contract.TxRunning, t.stopping)
 	}
 }
 
@@ -188,13 +201,13 @@ func (t *transaction) lookAgain() bool {
 // applyResolution does what a human said of an UNKNOWN step.
 func (t *transaction) applyResolution(s *step) {
 	d := s.resolution
-	s.resolution = nil
 	switch d.As {
 	case contract.ResolveCommitted:
 		s.result, s.proof = t.keep(s, contract.Keep(d.Result, s.def.Keep, contract.ResultLimit)), contract.ProofHuman
-		s.committed = workflow.Now(t.ctx)
+		s.committed, s.asserted, s.unsettled = workflow.Now(t.ctx), false, false
 		t.become(s, contract.StepCommitted, "%s says that it is in effect: %s", d.By, d.Reason)
 	case contract.ResolveAbsent:
+		s.asserted, s.unsettled = true, false
 		if t.mayRetry(s) {
 			s.retries++
 			t.become(s, contract.StepExecuting, "%s says that it is absent: %s", d.By, d.Reason)

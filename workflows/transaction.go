@@ -1,7 +1,7 @@
 package workflows
 
 import (
-	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 
@@ -24,15 +24,18 @@ func Transaction(ctx workflow.Context, start contract.Start) (*contract.Receipt,
 
 // transaction is the state of one run.
 type transaction struct {
-	// ctx is the main coroutine's, disconnected from the root context: cancelling the workflow is a request to abort, which must not end
-	// the waits, looks and compensations that are needed to do so.
+	// ctx is the main coroutine's, disconnected from the root context: cancelling the workflow is a request to abort,
+	// which must not end the waits, looks and compensations that are needed to do so.
 	ctx   workflow.Context
 	start contract.Start
 	tx    contract.TxRef
+	// runs are this run and those before it that a decision may name.
+	runs []string
 
 	resolved contract.Resolved
 	steps    []*step
 	byID     map[string]*step
+	unknowns int // steps that are UNKNOWN
 	state    contract.TxState
 	reason   string
 
@@ -47,23 +50,30 @@ type transaction struct {
 	stopping string
 	// reset: this run was made by a Temporal reset, and must not act on what it replayed.
 	reset bool
-	// leaving: the history has grown long; what is in flight settles, then the run continues as a new one.
-	leaving bool
+	// leaving: the history has grown long; what is in flight settles, then the run continues as a new one. staying:
+	// it cannot, because there is more to carry over than Temporal takes.
+	leaving, staying bool
+	// closing: the final state is decided, and no decision can change it.
+	closing bool
 
 	// ask is the question that a human is being asked, nil if none.
 	ask      *question
 	undo     *contract.UndoPlan
 	approved bool
+	replan   bool // what is there is no longer what was approved
 	plans    int
+	// ending is the final state that was reached, while the last looks are being made.
+	ending contract.TxState
 
-	flight    flight
-	keptBytes int
-	judging   int
-	dirty     bool
+	flight          flight
+	keptBytes       int
+	arrived, judged int // decisions
+	dirty           bool
 }
 
 // step is one step with everything that the workflow knows of it.
 type step struct {
+	index  int
 	def    contract.Step
 	tool   contract.Tool
 	needs  []*step
@@ -76,7 +86,7 @@ type step struct {
 	attempts int // executions handed to a worker
 	retries  int // re-executions after proven absence
 	idle     int // dispatches that provably were not executed, since the last one that may have been
-	undos    int
+	undos    int // compensations handed to a worker
 
 	result     *contract.Kept
 	proof      contract.Proof
@@ -86,9 +96,12 @@ type step struct {
 
 	doubted   bool
 	doubt     doubt
+	unsettled bool // sent again without asking: doubt is that of the call before
 	looked    bool // a look before the first dispatch found nothing
 	suspect   bool // another run may have dispatched it
+	asserted  bool // a human said that it is absent
 	committed time.Time
+	undoing   undoing
 
 	running    bool // a coroutine is at work on it
 	held       bool // and waits at the gate
@@ -110,6 +123,7 @@ func newTransaction(root workflow.Context, start contract.Start) (*transaction, 
 	if t.tx.Run == "" { // the SDK's test environment knows one run ID only
 		t.tx.ID, t.tx.Run = info.WorkflowExecution.RunID, info.WorkflowExecution.RunID
 	}
+	t.runs = []string{t.tx.Run}
 	if err := workflow.SetQueryHandlerWithOptions(ctx, contract.QuerySnapshot,
 		func() (contract.Snapshot, error) { return t.snapshot(), nil },
 		workflow.QueryHandlerOptions{Description: "The transaction as it stands."}); err != nil {
@@ -130,35 +144,59 @@ func newTransaction(root workflow.Context, start contract.Start) (*transaction, 
 func (t *transaction) run(ctx workflow.Context) (*contract.Receipt, error) {
 	if t.start.Carried != nil {
 		t.resume(t.start.Carried)
-	} else if err := t.resolve(ctx); err != nil {
-		return nil, t.invalid(err)
+	} else if err := t.begin(ctx); err != nil {
+		return nil, err
 	}
-	if end, err := t.approveStart(ctx); end || err != nil {
-		return t.end(ctx, contract.TxRejected, err)
+	if t.asking(askStart) && t.declined(ctx) && !t.suspected() {
+		for _, s := range t.steps {
+			t.become(s, contract.StepSkipped, "the transaction was not started")
+		}
+		return t.end(ctx, contract.TxRejected)
 	}
-	for {
-		if !t.approved {
-			t.enter(contract.TxRunning, "")
-			if done := t.forward(ctx); t.mustLeave() {
-				return nil, t.continueAsNew(ctx)
-			} else if done {
-				return t.end(ctx, contract.TxCommitted, nil)
+	for !t.mustLeave() {
+		switch {
+		case t.ending != "":
+			if t.sweep(ctx) {
+				t.ending = ""
+			} else if !t.mustLeave() {
+				return t.end(ctx, t.ending)
+			}
+		case t.approved, t.asking(askCompensation):
+			t.ending = t.rollback(ctx)
+		default:
+			if t.forward(ctx) {
+				return t.end(ctx, contract.TxCommitted)
+			}
+			if !t.mustLeave() {
+				t.ending = t.rollback(ctx)
 			}
 		}
-		state, again := t.rollback(ctx)
-		if t.mustLeave() {
-			return nil, t.continueAsNew(ctx)
-		}
-		if again {
-			continue
-		}
-		if appeared := t.sweep(ctx); t.mustLeave() {
-			return nil, t.continueAsNew(ctx)
-		} else if appeared {
-			continue
-		}
-		return t.end(ctx, state, nil)
 	}
+	return nil, t.continueAsNew(ctx)
+}
+
+// begin asks a worker for the plan, and asks the human that the plan wants to be asked before anything runs.
+func (t *transaction) begin(ctx workflow.Context) error {
+	for wait := time.Second; ; wait = min(2*wait, 10*time.Minute) {
+		err := t.resolve(ctx)
+		if err == nil {
+			break
+		}
+		if !t.rewound() {
+			return t.invalid(ctx, err)
+		}
+		// The run that was reset may have done things: it cannot be said that nothing happened.
+		t.reason = "taken over after a Temporal reset, and its plan cannot be had: " + message(err)
+		t.changed()
+		if err := workflow.Sleep(ctx, wait); err != nil {
+			return err
+		}
+	}
+	t.reason = ""
+	if t.resolved.Definition.Approval.Start == contract.ApprovalRequired {
+		t.ask = t.newQuestion(askStart)
+	}
+	return nil
 }
 
 // resolve asks a worker for the plan, with contracts and servers, and pins the answer.
@@ -167,86 +205,95 @@ func (t *transaction) resolve(ctx workflow.Context) error {
 		ScheduleToCloseTimeout: time.Minute,
 		Summary:                "plan " + t.start.Plan,
 	})
-	if err := workflow.ExecuteLocalActivity(ctx, contract.ActivityResolve, t.start).Get(ctx, &t.resolved); err != nil {
+	var resolved contract.Resolved
+	if err := workflow.ExecuteLocalActivity(ctx, contract.ActivityResolve, t.start).Get(ctx, &resolved); err != nil {
 		return err
 	}
+	var notes []string
 	if t.start.Identity == nil {
-		t.notes = append(t.notes, "started by hand: not compared with earlier transactions of the same intent, "+
+		notes = append(notes, "started by hand: not compared with earlier transactions of the same intent, "+
 			"and its input is readable in the history")
-	} else if t.start.Identity.Definition != "" && t.start.Identity.Definition != t.resolved.Definition.Digest {
+	} else if t.start.Identity.Definition != "" && t.start.Identity.Definition != resolved.Definition.Digest {
 		return fmt.Errorf("the worker's manifest has another version of plan %q (%.12s) than the client that started it (%.12s): "+
-			"bring both to the same manifest", t.start.Plan, t.resolved.Definition.Digest, t.start.Identity.Definition)
+			"bring both to the same manifest", t.start.Plan, resolved.Definition.Digest, t.start.Identity.Definition)
 	}
-	t.notes = append(t.notes, t.resolved.Definition.Warnings...)
-	t.plan()
-	return nil
+	t.resolved, t.notes = resolved, append(notes, resolved.Definition.Warnings...)
+	return t.plan()
 }
 
 // plan makes the steps of the definition.
-func (t *transaction) plan() {
+func (t *transaction) plan() error {
 	def := &t.resolved.Definition
-	for _, d := range def.Steps {
-		s := &step{def: d, tool: def.Tools[d.Tool], state: contract.StepPending, since: t.started}
+	t.steps, t.byID = nil, map[string]*step{}
+	for i, d := range def.Steps {
+		tool, ok := def.Tools[d.Tool]
+		if !ok || t.byID[d.ID] != nil {
+			return fmt.Errorf("step %q of plan %q appears twice, or its tool %q has no contract", d.ID, def.Plan, d.Tool)
+		}
+		s := &step{index: i, def: d, tool: tool, state: contract.StepPending, since: t.started}
 		t.steps = append(t.steps, s)
 		t.byID[d.ID] = s
 	}
 	for _, s := range t.steps {
 		for _, id := range s.def.Needs {
-			need := t.byID[id]
+			need, ok := t.byID[id]
+			if !ok {
+				return fmt.Errorf("step %q of plan %q needs %q, which is no step", s.def.ID, def.Plan, id)
+			}
 			s.needs = append(s.needs, need)
 			need.needed = append(need.needed, s)
 		}
 	}
 	t.dirty = true
+	return nil
 }
 
-// approveStart waits for the human that the plan wants to be asked before anything runs. end: the start was declined.
-func (t *transaction) approveStart(ctx workflow.Context) (end bool, err error) {
-	approval := t.resolved.Definition.Approval
-	if approval.Start != contract.ApprovalRequired || t.state != contract.TxRunning && t.state != contract.TxAwaitingStartApproval {
-		return false, nil
-	}
-	if t.start.Carried != nil && t.state == contract.TxRunning {
-		return false, nil
-	}
+// declined waits for the human that the plan wants to be asked before anything runs, and tells whether the start was
+// declined, aborted or expired.
+func (t *transaction) declined(ctx workflow.Context) bool {
 	t.enter(contract.TxAwaitingStartApproval, "the plan asks for approval before anything runs")
-	answer := t.question(ctx, question{about: askStart, quorum: approval.Quorum, fourEyes: approval.FourEyes}, approval.Expires.Std())
-	switch {
-	case t.mustLeave():
-		return true, t.continueAsNew(ctx)
-	case answer == answerApproved:
-		return false, nil
-	case answer == answerExpired:
-		t.reason = "nobody approved the start in time"
-	case answer == answerStopped:
-		t.reason = t.stopping
-	default:
-		t.reason = "the start was declined"
+	q := t.ask
+	switch t.answer(ctx) {
+	case "", answerApproved:
+		return false
+	case answerRejected:
+		t.stop("the start was " + q.said)
+	case answerExpired:
+		t.stop("nobody approved the start in time")
 	}
-	for _, s := range t.steps {
-		t.become(s, contract.StepSkipped, "the transaction was not started")
-	}
-	return true, nil
+	t.reason = t.stopping
+	return true
 }
 
-// become moves a step to another state, or gives another reason for the one it is in. The table in package contract is the law: anything else is a bug, and stops
-// the workflow task until the code is mended, rather than going on from a state that cannot be.
+// become moves a step to another state, or gives another reason for the one it is in. The table in package contract is
+// the law: anything else is a bug, and stops the workflow task until the code is mended, rather than going on from a
+// state that cannot be.
 func (t *transaction) become(s *step, next contract.StepState, reason string, args ...any) {
-	if s.state == next {
-		s.reason = fmt.Sprintf(reason, args...)
-		t.changed()
-		return
+	s.reason = cut(fmt.Sprintf(reason, args...), maxReason)
+	if s.state != next {
+		if !s.state.CanBecome(next) {
+			panic(fmt.Sprintf("step %s cannot go from %s to %s", s.def.ID, s.state, next))
+		}
+		t.set(s, next)
+		s.resolution = nil // it was about the state before
 	}
-	if !s.state.CanBecome(next) {
-		panic(fmt.Sprintf("step %s cannot go from %s to %s", s.def.ID, s.state, next))
-	}
-	s.state, s.reason, s.since = next, fmt.Sprintf(reason, args...), workflow.Now(t.ctx)
 	t.changed()
+}
+
+// set is the one place where a step's state is written.
+func (t *transaction) set(s *step, next contract.StepState) {
+	if s.state == contract.StepUnknown {
+		t.unknowns--
+	}
+	if next == contract.StepUnknown {
+		t.unknowns++
+	}
+	s.state, s.since = next, workflow.Now(t.ctx)
 }
 
 // enter moves the transaction to another state.
 func (t *transaction) enter(next contract.TxState, reason string) {
-	if t.state != next || t.reason != reason {
+	if reason = cut(reason, maxReason); t.state != next || t.reason != reason {
 		t.state, t.reason = next, reason
 		t.changed()
 	}
@@ -258,63 +305,25 @@ func (t *transaction) changed() {
 	t.transitions++
 	t.dirty = true
 	if workflow.GetInfo(t.ctx).GetContinueAsNewSuggested() {
-		t.leaving = true
+		t.leave()
 	}
 }
 
 // stop makes the transaction start nothing new, for the first reason that is given.
 func (t *transaction) stop(why string) {
-	if t.stopping != "" || t.state.Closed() {
+	if t.stopping != "" || t.closing {
 		return
 	}
-	t.stopping = why
+	t.stopping = cut(why, maxReason)
 	t.changed()
-	t.flight.recall()
-}
-
-// mustLeave tells whether this run has to hand over to a new one.
-func (t *transaction) mustLeave() bool { return t.reset || t.leaving }
-
-// await waits for a condition. It is the only way to wait for something that is not a call, and ends early where the
-// run has to be left.
-func (t *transaction) await(ctx workflow.Context, condition func() bool) {
-	if err := workflow.Await(ctx, func() bool { return condition() || t.mustLeave() }); err != nil {
-		panic(err) // a disconnected context is never cancelled
-	}
-}
-
-// settle waits until nothing is in flight. Nothing cuts it short: a call that was dispatched is never abandoned.
-func (t *transaction) settle(ctx workflow.Context) {
-	if err := workflow.Await(ctx, t.idle); err != nil {
-		panic(err)
-	}
-}
-
-// sleepUntil waits for a moment, or until condition holds. It says whether the moment came.
-func (t *transaction) sleepUntil(ctx workflow.Context, moment time.Time, summary string, condition func() bool) bool {
-	wait := moment.Sub(workflow.Now(t.ctx))
-	if wait <= 0 {
-		return true
-	}
-	met, err := workflow.AwaitWithOptions(ctx, workflow.AwaitOptions{
-		Timeout: wait, TimerOptions: workflow.TimerOptions{Summary: summary},
-	}, func() bool { return condition() || t.mustLeave() })
-	if err != nil {
-		panic(err)
-	}
-	return !met
+	t.flight.recall(executions)
 }
 
 // end closes the transaction.
-func (t *transaction) end(ctx workflow.Context, state contract.TxState, err error) (*contract.Receipt, error) {
-	if err != nil {
-		return nil, err
-	}
-	// Whoever is being answered gets the answer first.
-	if err := workflow.Await(ctx, func() bool { return t.judging == 0 && workflow.AllHandlersFinished(t.ctx) }); err != nil {
-		return nil, err
-	}
-	if t.reset {
+func (t *transaction) end(ctx workflow.Context, state contract.TxState) (*contract.Receipt, error) {
+	t.closing = true
+	t.drain(ctx)
+	if t.reset || t.rewound() {
 		return nil, t.continueAsNew(ctx)
 	}
 	t.ended = workflow.Now(t.ctx)
@@ -332,16 +341,14 @@ func (t *transaction) end(ctx workflow.Context, state contract.TxState, err erro
 }
 
 // invalid ends a transaction that cannot start.
-func (t *transaction) invalid(err error) error {
-	reason := err.Error()
-	if app := (*temporal.ApplicationError)(nil); asError(err, &app) {
-		reason = app.Message()
-	}
+func (t *transaction) invalid(ctx workflow.Context, err error) error {
+	t.closing = true
+	t.drain(ctx)
 	t.ended = workflow.Now(t.ctx)
-	t.state, t.reason = contract.TxRejected, reason
+	t.state, t.reason = contract.TxRejected, cut(message(err), maxReason)
 	t.changed()
 	t.refresh()
-	return temporal.NewApplicationErrorWithOptions(reason, contract.ErrorStart, temporal.ApplicationErrorOptions{
+	return temporal.NewApplicationErrorWithOptions(t.reason, contract.ErrorStart, temporal.ApplicationErrorOptions{
 		NonRetryable: true,
 		Details:      []any{t.receipt()},
 		Category:     temporal.ApplicationErrorCategoryBenign,
@@ -356,53 +363,10 @@ func (t *transaction) headline() string {
 	return string(t.state) + ": " + t.reason
 }
 
-// scope is what a step's templates may refer to.
-func (t *transaction) scope(s *step) contract.Scope {
-	info := workflow.GetInfo(t.ctx)
-	return contract.Scope{
-		"input": t.input(),
-		"tx": encode(map[string]string{
-			"id": t.tx.ID, "plan": t.resolved.Definition.Plan, "workflow": info.WorkflowExecution.ID,
-		}),
-		"step": encode(struct {
-			ID      string `json:"id"`
-			Attempt int    `json:"attempt"`
-		}{s.def.ID, s.attempts}),
-		"steps":  t.results(s),
-		"result": s.result.Raw(),
+// message is that of the innermost application error, or the error's own.
+func message(err error) string {
+	if app := (*temporal.ApplicationError)(nil); errors.As(err, &app) {
+		return app.Message()
 	}
-}
-
-// results holds the results of the steps that s needs: {"database": {"result": …}}.
-func (t *transaction) results(s *step) json.RawMessage {
-	results := map[string]map[string]json.RawMessage{}
-	for _, need := range s.needs {
-		results[need.def.ID] = map[string]json.RawMessage{"result": need.result.Raw()}
-	}
-	return encode(results)
-}
-
-func (t *transaction) input() json.RawMessage {
-	if len(t.resolved.Input) > 0 {
-		return t.resolved.Input
-	}
-	if len(t.start.Input) > 0 {
-		return t.start.Input
-	}
-	return json.RawMessage("{}")
-}
-
-// args are the step's arguments, as they were dispatched: templates, input and results are pinned, so that filling
-// them again gives the same.
-func (t *transaction) args(s *step) (json.RawMessage, error) {
-	return s.def.Args.Fill(t.scope(s))
-}
-
-// encode writes plain data as JSON; encoding/json sorts the keys of maps, so the text is deterministic.
-func encode(v any) json.RawMessage {
-	raw, err := json.Marshal(v)
-	if err != nil {
-		panic(err)
-	}
-	return raw
+	return err.Error()
 }

@@ -20,12 +20,15 @@ var (
 // Limits of what is kept and shown. Temporal refuses values above 2 MiB, so a transaction of a thousand steps has to be
 // measured before it is written down.
 const (
-	evidenceShown = 16        // calls per step, the last ones
-	keptInline    = 64 << 10  // bytes of results kept whole, over all steps
-	argsShown     = 2 << 10   // bytes of one step's arguments
-	shownBudget   = 512 << 10 // bytes of arguments and evidence, over all steps
-	receiptLimit  = 1536 << 10
-	maxKeyword    = 255
+	evidenceShown = 16         // calls per step, the last ones
+	keptInline    = 64 << 10   // bytes of results kept whole, over all steps
+	argsShown     = 2 << 10    // bytes of one step's arguments
+	inputShown    = 64 << 10   // bytes of the input
+	undoShown     = 256 << 10  // bytes of an undo plan's arguments, over all steps, and of what the looks showed
+	notesShown    = 50         // notes
+	valueLimit    = 1536 << 10 // bytes of a snapshot, a receipt, or what is carried over
+	detailsLimit  = 16 << 10   // bytes of the current details: Temporal cuts at 20,000
+	maxKeyword    = 255        // bytes of a search attribute
 	detailRows    = 40
 )
 
@@ -36,9 +39,9 @@ func (t *transaction) index() {
 	}
 	current := workflow.GetTypedSearchAttributes(t.ctx)
 	var updates []temporal.SearchAttributeUpdate
-	if plan, ok := current.GetKeyword(searchPlan); !ok || plan != t.resolved.Definition.Plan {
-		updates = append(updates, searchPlan.ValueSet(cut(t.resolved.Definition.Plan, maxKeyword)),
-			searchTools.ValueSet(SearchTools(t.resolved.Definition)))
+	name := cut(t.resolved.Definition.Plan, maxKeyword)
+	if plan, ok := current.GetKeyword(searchPlan); !ok || plan != name {
+		updates = append(updates, searchPlan.ValueSet(name), searchTools.ValueSet(SearchTools(t.resolved.Definition)))
 	}
 	if state, ok := current.GetKeyword(searchState); !ok || state != string(t.state) {
 		updates = append(updates, searchState.ValueSet(string(t.state)))
@@ -81,62 +84,68 @@ func (t *transaction) record(s *step, e contract.Evidence) {
 	t.changed()
 }
 
-// keep takes a result into the workflow's state: whole while there is room, else the paths that others refer to. The
-// event of the call holds it whole.
-func (t *transaction) keep(s *step, result *contract.Kept) *contract.Kept {
-	if result == nil {
-		return nil
-	}
-	if t.keptBytes+len(result.Value) > keptInline {
-		result = result.Slim(s.def.Keep, 0)
-	}
-	t.keptBytes += len(result.Value)
-	return result
-}
-
 // snapshot is the transaction as it stands.
 func (t *transaction) snapshot() contract.Snapshot {
 	info := workflow.GetInfo(t.ctx)
 	snapshot := contract.Snapshot{
 		ID: info.WorkflowExecution.ID, Run: t.tx.Run, Tx: t.tx.ID,
 		Plan: t.start.Plan, State: t.state, Reason: t.reason, Waiting: t.waiting(),
-		Requester: t.requester, Input: contract.Keep(t.input(), nil, 64<<10).Raw(), Started: t.started, Ended: t.ended,
-		Undo: t.undo, Decisions: t.decisions, Notes: t.notes,
+		Requester: t.requester, Input: contract.Keep(t.input(), nil, inputShown).Raw(), Started: t.started, Ended: t.ended,
+		Undo: t.undo, Decisions: t.decisions, Notes: t.notes[:min(len(t.notes), notesShown)],
 		Definition: t.resolved.Definition.Digest, Transitions: t.transitions,
 	}
-	evidence := min(evidenceShown, max(2, 2*shownBudget/(1+len(t.steps))/1024))
 	for _, s := range t.steps {
-		snapshot.Steps = append(snapshot.Steps, t.show(s, evidence))
+		shown := t.show(s)
+		if s.attempts > 0 {
+			if args, err := t.args(s); err == nil {
+				shown.Args = contract.Keep(args, nil, argsShown)
+			}
+		}
+		snapshot.Steps = append(snapshot.Steps, shown)
+	}
+	for _, less := range reductions(func(change func(*contract.StepSnapshot)) {
+		for i := range snapshot.Steps {
+			change(&snapshot.Steps[i])
+		}
+	}) {
+		if len(encode(snapshot)) <= valueLimit {
+			break
+		}
+		less()
 	}
 	return snapshot
 }
 
-// show is one step as it stands, with the given number of calls as evidence.
-func (t *transaction) show(s *step, evidence int) contract.StepSnapshot {
-	shown := contract.StepSnapshot{
+// show is one step as it stands.
+func (t *transaction) show(s *step) contract.StepSnapshot {
+	return contract.StepSnapshot{
 		ID: s.def.ID, Tool: s.def.Tool, State: s.state, Reason: s.reason, Needs: s.def.Needs, Since: s.since,
 		Attempts: s.attempts, Undos: s.undos, Result: s.result, Proof: s.proof,
-		Unverified: s.unverified, Accepted: s.accepted,
-		Evidence: s.evidence[max(0, len(s.evidence)-evidence):],
+		Unverified: s.unverified, Accepted: s.accepted, Evidence: s.evidence,
 	}
-	if s.attempts > 0 {
-		if args, err := t.args(s); err == nil {
-			shown.Args = contract.Keep(args, nil, min(argsShown, shownBudget/len(t.steps)))
+}
+
+// reductions are the ways to make steps smaller, those that lose least first: arguments and evidence are in the history
+// as well.
+func reductions(each func(change func(*contract.StepSnapshot))) []func() {
+	evidence := func(most int) func() {
+		return func() {
+			each(func(s *contract.StepSnapshot) { s.Evidence = s.Evidence[max(0, len(s.Evidence)-most):] })
 		}
 	}
-	return shown
+	return []func(){
+		evidence(4),
+		func() { each(func(s *contract.StepSnapshot) { s.Args = s.Args.Slim(nil, 0) }) },
+		evidence(1),
+		func() { each(func(s *contract.StepSnapshot) { s.Result = s.Result.Slim(nil, 0) }) },
+		evidence(0),
+		func() { each(func(s *contract.StepSnapshot) { s.Reason = cut(s.Reason, 80) }) },
+	}
 }
 
 // receipt is what remains of the transaction.
 func (t *transaction) receipt() *contract.Receipt {
 	receipt := &contract.Receipt{Format: contract.ReceiptFormat, Snapshot: t.snapshot()}
-	for evidence := evidenceShown; len(encode(receipt)) > receiptLimit && evidence > 0; evidence /= 2 {
-		for i := range receipt.Steps {
-			step := &receipt.Steps[i]
-			step.Args = step.Args.Slim(nil, 0)
-			step.Evidence = step.Evidence[max(0, len(step.Evidence)-evidence/2):]
-		}
-	}
 	receipt.Digest = digest(receipt)
 	return receipt
 }
@@ -177,48 +186,63 @@ func (t *transaction) refresh() {
 // details is the transaction in Markdown. Text that comes from elsewhere is escaped.
 func (t *transaction) details() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "**%s** · %s\n\n", t.state, markdown(t.headlineReason()))
+	reason := t.reason
+	if reason == "" {
+		reason = t.state.Meaning()
+	}
+	fmt.Fprintf(&b, "**%s** · %s\n\n", t.state, markdown(reason))
 	if w := t.waiting(); w != "" {
 		fmt.Fprintf(&b, "Waiting for %s\n\n", w)
+	}
+	if t.undo != nil && !t.state.Closed() {
+		t.describeUndo(&b)
 	}
 	b.WriteString("| step | tool | state | attempts | why |\n|---|---|---|---|---|\n")
 	rows := 0
 	for _, s := range t.steps {
-		if len(t.steps) > detailRows && (s.state == contract.StepPending || s.state == contract.StepCommitted) || rows >= detailRows {
+		if len(t.steps) > detailRows && (s.state == contract.StepPending || s.state == contract.StepCommitted) {
 			continue
 		}
+		row := fmt.Sprintf("| %s | %s | %s | %d | %s |\n",
+			markdown(s.def.ID), markdown(s.def.Tool), s.state, s.attempts, markdown(cut(s.reason, 200)))
+		if rows == detailRows || b.Len()+len(row) > detailsLimit {
+			break
+		}
 		rows++
-		fmt.Fprintf(&b, "| %s | %s | %s | %d | %s |\n", markdown(s.def.ID), markdown(s.def.Tool), s.state, s.attempts, markdown(cut(s.reason, 200)))
+		b.WriteString(row)
 	}
 	if left := len(t.steps) - rows; left > 0 {
 		fmt.Fprintf(&b, "\nand %d more steps\n", left)
 	}
-	if t.undo != nil && !t.state.Closed() {
-		fmt.Fprintf(&b, "\nUndo plan %d, digest `%.*s`\n\n", t.undo.Version, shortDigest, t.undo.Digest)
-		shown := 0
-		for i, wave := range t.undo.Waves {
-			for _, undo := range wave {
-				if shown++; shown > detailRows {
-					continue
-				}
-				fmt.Fprintf(&b, "%d. wave %d: `%s` undoes %s (seen %s)\n", shown, i+1, undo.Tool, markdown(undo.Step), undo.Seen)
-			}
-		}
-		for _, kept := range t.undo.Kept[:min(len(t.undo.Kept), detailRows)] {
-			fmt.Fprintf(&b, "- stays: %s: %s\n", markdown(kept.Step), markdown(kept.Why))
-		}
-	}
 	return b.String()
 }
 
-func (t *transaction) headlineReason() string {
-	if t.reason != "" {
-		return cut(t.reason, 400)
+// describeUndo shows the undo plan in short: what is undone in which wave, and what stays.
+func (t *transaction) describeUndo(b *strings.Builder) {
+	fmt.Fprintf(b, "Undo plan %d, digest `%.*s`\n\n", t.undo.Version, shortDigest, t.undo.Digest)
+	left := 0
+	line := func(format string, args ...any) {
+		if text := fmt.Sprintf(format, args...); b.Len()+len(text) <= detailsLimit/2 {
+			b.WriteString(text)
+		} else {
+			left++
+		}
 	}
-	return t.state.Meaning()
+	for i, wave := range t.undo.Waves {
+		for _, undo := range wave {
+			line("- wave %d: %s undoes %s (seen %s)\n", i+1, markdown(undo.Tool), markdown(undo.Step), undo.Seen)
+		}
+	}
+	for _, kept := range t.undo.Kept {
+		line("- stays: %s: %s\n", markdown(kept.Step), markdown(cut(kept.Why, 200)))
+	}
+	if left > 0 {
+		fmt.Fprintf(b, "- and %d more\n", left)
+	}
+	b.WriteString("\n")
 }
 
 // markdownEscape makes text that comes from elsewhere harmless inside a Markdown table.
-var markdownEscape = strings.NewReplacer("|", `\|`, "\n", " ", "\r", " ", "<", "&lt;", "[", `\[`, "`", "'", "*", `\*`)
+var markdownEscape = strings.NewReplacer(`\`, `\\`, "|", `\|`, "\n", " ", "\r", " ", "<", "&lt;", "[", `\[`, "`", "'", "*", `\*`)
 
 func markdown(s string) string { return markdownEscape.Replace(s) }
