@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 )
 
 // ErrNoValue is wrapped by every error of a path that leads to nothing.
@@ -94,18 +96,28 @@ func parseElems(text string, i int) ([]Elem, error) {
 	return elems, nil
 }
 
-// scanName returns the length of the name that text begins with: letters, digits, underscores and hyphens.
+// scanName returns the length of the name that text begins with: letters of any script, digits, underscores and
+// hyphens, the first one a letter or an underscore.
 func scanName(text string) int {
 	for i, r := range text {
 		switch {
-		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r == '_', r > 127:
-		case i > 0 && (r >= '0' && r <= '9' || r == '-'):
+		case r == utf8.RuneError:
+			return i
+		case unicode.IsLetter(r), r == '_':
+		case i > 0 && (unicode.IsMark(r) || unicode.IsNumber(r) || r == '-'):
 		default:
 			return i
 		}
 	}
 	return len(text)
 }
+
+// MaxName is the greatest length, in bytes, of the name of a plan or a step: they stand in workflow IDs, which Temporal
+// limits.
+const MaxName = 100
+
+// IsName tells whether s can name a plan or a step, and so stand in a path without quotes.
+func IsName(s string) bool { return s != "" && len(s) <= MaxName && scanName(s) == len(s) }
 
 // String writes the path as ParsePath reads it.
 func (p Path) String() string { return p.Root + elemsString(p.Elems, true) }

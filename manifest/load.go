@@ -231,7 +231,7 @@ func (l *loader) plans(o object, doc *document) {
 		case kindList:
 			for i, item := range n.items {
 				s := planSource{node: item, field: indexed("plans", i)}
-				if title := s.title(); planName.MatchString(title) {
+				if title := s.title(); contract.IsName(title) {
 					s.field = joined("plans", title)
 				}
 				own = append(own, s)

@@ -2,8 +2,8 @@ package manifest
 
 import (
 	"encoding/json"
+	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -11,10 +11,8 @@ import (
 	"github.com/mcpx-go/mcpx/manifest/internal/nearest"
 )
 
-// planName is a plan's name, and a step's id: they stand in paths and in workflow IDs.
-var planName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_-]{0,99}$`)
-
-const wantName = "begin with a letter or _, and use up to 100 letters, digits, _ and -"
+// wantName describes contract.IsName, for plans and steps: they stand in paths and in workflow IDs.
+var wantName = fmt.Sprintf("begin with a letter or _, and use letters, digits, _ and -, at most %d bytes", contract.MaxName)
 
 // Plan is a plan of a manifest, resolved against its contracts and servers.
 type Plan struct {
@@ -94,7 +92,7 @@ func (b *builder) planName(p *Plan, o object) {
 	if n := o.get("name"); n != nil {
 		at = n.place
 	}
-	if p.Name != "" && !planName.MatchString(p.Name) {
+	if p.Name != "" && !contract.IsName(p.Name) {
 		b.add(at, o.field, wantName, "%q cannot name a plan", p.Name)
 	}
 }
@@ -161,7 +159,7 @@ func (b *builder) steps(p *Plan, o object) []planStep {
 	ids := stepIDs(n)
 	for i, item := range n.items {
 		field := indexed(o.in("steps"), i)
-		if id := item.get("id"); id != nil && planName.MatchString(id.text) && ids[id.text] == 1 {
+		if id := item.get("id"); id != nil && contract.IsName(id.text) && ids[id.text] == 1 {
 			field = joined(o.in("steps"), id.text)
 		}
 		so, ok := b.object(item, field, "id", "tool", "args", "needs", "notAfter")
@@ -170,7 +168,7 @@ func (b *builder) steps(p *Plan, o object) []planStep {
 		}
 		s := planStep{at: &stepPlace{place: item.place, field: field}}
 		s.ID = so.required("id", "database")
-		if s.ID != "" && !planName.MatchString(s.ID) {
+		if s.ID != "" && !contract.IsName(s.ID) {
 			so.add(so.get("id").place, so.in("id"), wantName, "%q cannot name a step", s.ID)
 		}
 		if ids[s.ID] > 1 && p.place.steps[s.ID] != nil {
