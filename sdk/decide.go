@@ -75,7 +75,7 @@ func (c *Client) pin(ctx context.Context, id string, d *contract.Decision) {
 	if err != nil || !whole || snapshot.State.Closed() {
 		return
 	}
-	d.Run = snapshot.Tx
+	d.Run = snapshot.Run
 	if step, ok := snapshot.Step(d.Step); ok && d.Attempt == 0 {
 		d.Attempt = step.Attempts
 	}

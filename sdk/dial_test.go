@@ -59,7 +59,7 @@ func TestDialSaysHowToMakeTheNamespace(t *testing.T) {
 func TestDialLetsTheResponsibleMakeTheNamespace(t *testing.T) {
 	isolate(t)
 	address := server(t)
-	c, err := Dial(t.Context(), Options{Address: address, Namespace: "mcpx-made", Prepare: func(ctx context.Context, c client.Client, namespace string) error {
+	c, err := Dial(t.Context(), Options{Address: address, Namespace: unique(t), Prepare: func(ctx context.Context, c client.Client, namespace string) error {
 		return devserver.EnsureNamespace(ctx, c, namespace, 0)
 	}})
 	require.NoError(t, err)

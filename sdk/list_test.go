@@ -191,7 +191,7 @@ func TestStartWorksWhereSearchAttributesAreNotRegistered(t *testing.T) {
 }
 
 func TestSearchAttributesRegisteredLaterAreFound(t *testing.T) {
-	const namespace = "mcpx-late"
+	namespace := unique(t)
 	ensure(t, namespace)
 	c, _ := connect(t, namespace)
 	require.False(t, c.Indexed(t.Context()))
@@ -207,7 +207,7 @@ func TestSearchAttributesRegisteredLaterAreFound(t *testing.T) {
 }
 
 func TestAttributesOfAnotherTypeAreNotUsed(t *testing.T) {
-	const namespace = "mcpx-odd"
+	namespace := unique(t)
 	ensure(t, namespace)
 	c, _ := connect(t, namespace)
 	odd := map[string]enumspb.IndexedValueType{

@@ -76,8 +76,8 @@ func server(t *testing.T) string {
 	return shared.server.Address()
 }
 
-// counter counts the calls of a connection by method, and may spoil them.
-type counter struct {
+// meter counts the calls of a connection by method, and may spoil them.
+type meter struct {
 	mu    sync.Mutex
 	calls map[string]int
 	// polls that are under way, and the most there have been at once.
@@ -85,12 +85,12 @@ type counter struct {
 	spoil            atomic.Pointer[func(method string, request any) error]
 }
 
-func (n *counter) intercept(ctx context.Context, method string, request, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
-	method = method[strings.LastIndexByte(method, '/')+1:]
+func (n *meter) intercept(ctx context.Context, method string, request, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+	name := method[strings.LastIndexByte(method, '/')+1:]
 	history, ok := request.(*workflowservice.GetWorkflowExecutionHistoryRequest)
 	poll := ok && history.GetWaitNewEvent()
 	n.mu.Lock()
-	n.calls[method]++
+	n.calls[name]++
 	if poll {
 		n.polls++
 		n.mostPolls = max(n.mostPolls, n.polls)
@@ -104,25 +104,14 @@ func (n *counter) intercept(ctx context.Context, method string, request, reply a
 		}
 	}()
 	if spoil := n.spoil.Load(); spoil != nil {
-		if err := (*spoil)(method, request); err != nil {
+		if err := (*spoil)(name, request); err != nil {
 			return err
 		}
 	}
-	return invoke(ctx, method0(method), request, reply, cc, opts...)
+	return invoke(ctx, method, request, reply, cc, opts...)
 }
 
-// method0 is the full name of a method.
-func method0(name string) string {
-	switch name {
-	case "ListSearchAttributes", "AddSearchAttributes":
-		return "/temporal.api.operatorservice.v1.OperatorService/" + name
-	case "Check":
-		return "/grpc.health.v1.Health/" + name
-	}
-	return "/temporal.api.workflowservice.v1.WorkflowService/" + name
-}
-
-func (n *counter) total() map[string]int {
+func (n *meter) total() map[string]int {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	total := map[string]int{}
@@ -133,10 +122,10 @@ func (n *counter) total() map[string]int {
 }
 
 // connect gives a client of the shared server with a connection of its own.
-func connect(t *testing.T, namespace string) (*Client, *counter) {
+func connect(t *testing.T, namespace string) (*Client, *meter) {
 	t.Helper()
 	address := server(t)
-	n := &counter{calls: map[string]int{}}
+	n := &meter{calls: map[string]int{}}
 	connection, err := client.DialContext(t.Context(), client.Options{
 		HostPort: address, Namespace: namespace, Logger: log.NewStructuredLogger(slog.New(slog.DiscardHandler)),
 		ConnectionOptions: client.ConnectionOptions{DialOptions: []grpc.DialOption{grpc.WithChainUnaryInterceptor(n.intercept)}},
@@ -214,7 +203,7 @@ func (p plans) Resolve(start contract.Start) (contract.Resolved, error) {
 // ask is a start of the test's own plan, on the test's own queue.
 func ask(t *testing.T, members string) StartRequest {
 	t.Helper()
-	name := slug(t.Name())
+	name := unique(t)
 	input := `{"key": "acme"`
 	if members != "" {
 		input += ", " + members
@@ -222,7 +211,17 @@ func ask(t *testing.T, members string) StartRequest {
 	return StartRequest{Plan: name, Input: json.RawMessage(input + "}"), Manifest: thePlan(name), TaskQueue: name, Requester: "ops"}
 }
 
-func slug(name string) string { return strings.NewReplacer("/", "-", " ", "-").Replace(name) }
+var (
+	names sync.Map // by test
+	tests atomic.Int64
+)
+
+// unique is a name that this run of the test has to itself: tests may be repeated on one server.
+func unique(t *testing.T) string {
+	name := strings.NewReplacer("/", "-", " ", "-").Replace(t.Name())
+	found, _ := names.LoadOrStore(t, fmt.Sprintf("%s-%d", name, tests.Add(1)))
+	return found.(string)
+}
 
 func mustStart(t *testing.T, c *Client, r StartRequest) Started {
 	t.Helper()

@@ -29,6 +29,9 @@ const (
 	// maxRounds bounds how often a start looks again because others started or ended runs meanwhile.
 	maxRounds = 20
 
+	// maxLookAge is how old the knowledge may be on which a closed run is followed: see follow.
+	maxLookAge = 15 * time.Second
+
 	// maxSummary is the size in bytes of the line that Temporal's lists show for a run, and maxShown that of one value
 	// in it.
 	maxSummary = 200
@@ -113,6 +116,7 @@ func (c *Client) Start(ctx context.Context, r StartRequest) (Started, error) {
 		return Started{}, err
 	}
 	for range maxRounds {
+		looked := time.Now().Round(0) // by the wall clock: this process may be frozen
 		last, err := c.current(ctx, l.id)
 		if isNotFound(err) {
 			run, taken, err := c.first(ctx, l)
@@ -130,6 +134,9 @@ func (c *Client) Start(ctx context.Context, r StartRequest) (Started, error) {
 		answer, followUp, err := l.judge(last, time.Now())
 		if err != nil || !followUp {
 			return answer, err
+		}
+		if time.Now().Round(0).Sub(looked) > maxLookAge {
+			continue
 		}
 		run, taken, err := c.follow(ctx, l, last)
 		if err != nil {

@@ -187,13 +187,21 @@ func (f *feed) replace(change func(*feedState)) {
 	close(changed)
 }
 
-// publish shows a snapshot to the watchers, unless they have seen it. One that is not whole never follows one that is:
-// what was known is better than less.
+// publish shows a snapshot to the watchers, unless they have seen it. What was known once is not forgotten: one that is
+// not whole does not follow one that is, and where a transaction was ended from outside it only tells so.
 func (f *feed) publish(s contract.Snapshot, whole bool) {
-	next := shown{run: s.Run, reason: s.Reason, state: s.State, transitions: s.Transitions, whole: whole}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if next == f.shown || !whole && !s.State.Closed() && f.shown.whole {
+	if !whole && f.shown.whole {
+		if !s.State.Closed() {
+			return
+		}
+		end := s
+		s = f.state.snapshot
+		s.State, s.Reason, s.Waiting, s.Ended, s.Notes = end.State, end.Reason, end.Waiting, end.Ended, end.Notes
+	}
+	next := shown{run: s.Run, reason: s.Reason, state: s.State, transitions: s.Transitions, whole: whole}
+	if next == f.shown {
 		return
 	}
 	f.shown = next

@@ -3,6 +3,7 @@ package sdk
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"testing"
 	"time"
@@ -161,16 +162,25 @@ func TestWatchFollowsAReset(t *testing.T) {
 }
 
 func TestWatchEndsWithWhatWasEndedFromOutside(t *testing.T) {
-	c, _ := connect(t, contract.Namespace)
-	r := ask(t, "")
-	host(t, c, r.TaskQueue)
-	started := mustStart(t, c, r)
-	w := watch(t.Context(), t, c, started.ID)
-	w.reaches(t, contract.TxRunning)
-	require.NoError(t, c.Temporal().TerminateWorkflow(t.Context(), started.ID, "", "stuck"))
-	require.NoError(t, w.ends(t))
-	require.Equal(t, contract.TxTerminated, w.last().State)
-	require.Len(t, w.last().Steps, 1)
+	for _, served := range []bool{true, false} {
+		t.Run(fmt.Sprintf("with a worker %t", served), func(t *testing.T) {
+			c, _ := connect(t, contract.Namespace)
+			c.queryWait = 20 * tick
+			r := ask(t, "")
+			stop := host(t, c, r.TaskQueue)
+			started := mustStart(t, c, r)
+			w := watch(t.Context(), t, c, started.ID)
+			require.Eventually(t, func() bool { return len(w.last().Steps) == 1 }, patience, tick)
+			if !served {
+				stop()
+			}
+			require.NoError(t, c.Temporal().TerminateWorkflow(t.Context(), started.ID, "", "stuck"))
+			require.NoError(t, w.ends(t))
+			require.Equal(t, contract.TxTerminated, w.last().State)
+			require.Contains(t, w.last().Reason, "stuck")
+			require.Len(t, w.last().Steps, 1, "how far it had come is not forgotten")
+		})
+	}
 }
 
 func TestWatchersOfATransactionShareOnePoll(t *testing.T) {
