@@ -19,7 +19,7 @@ type conn struct {
 	gate   atomic.Pointer[gate] // nil: whatever is written now changes nothing
 	clear  atomic.Bool          // what is written is HTTP itself
 	ended  atomic.Bool          // closed by us
-	onLost func()               // the peer closed it, or the network broke
+	onLost func()               // it has come to its end, on whichever side
 }
 
 func (c *conn) Write(p []byte) (int, error) {
@@ -47,6 +47,7 @@ func (c *conn) Close() error {
 	if c.ended.Swap(true) {
 		return net.ErrClosed
 	}
+	c.onLost()
 	if c.gate.Load() != nil && c.unsent() {
 		_ = c.tcp.SetLinger(0)
 	}

@@ -16,6 +16,10 @@
 // process that was frozen in between finds its gate shut. The one assumption left is the gap between the check and the
 // write system call.
 //
+// That is also why the framing is the package's own. Of mcp-go it uses the vocabulary (versions, header encoding), not the
+// transports: those report a request that was never sent and one that got no reply with the same error, drop a last line
+// without an end and the body of a 404, and take a reply with another request's id.
+//
 // What the kernel has accepted may still be on its way. When a caller stops waiting:
 //
 //   - Over stdio, a child that has not answered a call with a write deadline is killed with its process group once that

@@ -158,10 +158,7 @@ func TestShutGateIsTheLastWord(t *testing.T) {
 		line := bytes.Repeat([]byte{'x'}, size)
 		written := make(chan int, 1)
 		go func() {
-			n, err := writeThrough(w, raw, g, line, nil)
-			if err == nil {
-				g.complete()
-			}
+			n, _ := writeThrough(w, raw, g, line, g.countdown(len(line)))
 			written <- n
 			_ = w.Close()
 		}()

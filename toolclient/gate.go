@@ -70,30 +70,22 @@ func (g *gate) try(write func() (int, error), wrote func(n int)) (int, error) {
 	return n, err
 }
 
-// open is try for a write that may block: it counts as begun before it starts.
-func (g *gate) open() error {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if err := g.pass(); err != nil {
-		return err
-	}
-	g.begin(g.now())
-	return nil
-}
-
 func (g *gate) begin(at time.Time) {
 	if !g.begun {
 		g.begun, g.sent = true, at
 	}
 }
 
-// complete notes that the whole request was written.
-func (g *gate) complete() {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.finish()
+// countdown is what a write of size bytes calls, under the lock, with what it has written: the last byte ends the request.
+func (g *gate) countdown(size int) func([]byte) {
+	return func(p []byte) {
+		if size -= len(p); size == 0 {
+			g.finish()
+		}
+	}
 }
 
+// finish notes that the whole request was written. The lock is held.
 func (g *gate) finish() {
 	if g.begun && !g.whole {
 		g.whole = true

@@ -226,5 +226,5 @@ func awaitLoss(t *testing.T, p *Pool, ref contract.ServerRef) {
 	t.Helper()
 	o, err := p.find(ref)
 	require.NoError(t, err)
-	require.Eventually(t, o.current.(*httpSession).suspect.Load, wait, tick)
+	require.Eventually(t, o.current.(*httpSession).suspect, wait, tick)
 }

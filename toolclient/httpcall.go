@@ -156,7 +156,7 @@ func (x *httpCall) conclude(ctx context.Context, in incoming, reused bool, err e
 		r.Why = in.why
 	}
 	if w == contract.NotWritten { // a server that answers a connection without having been asked anything
-		x.s.suspect.Store(true)
+		x.s.losses.Add(1)
 		r.Why = "nothing was sent: " + in.why
 	}
 	return r, false
@@ -164,7 +164,7 @@ func (x *httpCall) conclude(ctx context.Context, in incoming, reused bool, err e
 
 // broken makes the reply of an exchange that ended without any response.
 func (x *httpCall) broken(ctx context.Context, r Reply, reused bool, err error) (Reply, bool) {
-	x.s.suspect.Store(true)
+	x.s.losses.Add(1)
 	why := err.Error()
 	if ctx.Err() != nil {
 		why = "the session was closed"

@@ -29,7 +29,9 @@ type httpPeer struct {
 	onCall func(x *exchangeAt)
 
 	closeAfterHandshake bool // the handshake's connections are not used again
+	ignorePing          bool
 	onAccept            func(c net.Conn) bool
+	early               sync.WaitGroup // what an onAccept of the test's waits for
 
 	calls    atomic.Int64 // tools/call requests that were read to their end
 	partial  atomic.Int64 // requests that ended before they were whole
@@ -158,6 +160,8 @@ func (p *httpPeer) answer(c net.Conn, r *bufio.Reader, req *http.Request, body [
 		x.write("HTTP/1.1 202 Accepted\r\n" + p.tail() + "Content-Length: 0\r\n\r\n")
 	case m.Method == "tools/list":
 		x.json(200, p.tail(), `{"jsonrpc":"2.0","id":`+x.id+`,"result":{"tools":[]}}`)
+	case m.Method == "ping" && p.ignorePing:
+		x.untilClosed()
 	case m.Method == "ping":
 		x.json(200, "", `{"jsonrpc":"2.0","id":`+x.id+`,"result":{}}`)
 	case m.Method == "tools/call":

@@ -1,6 +1,7 @@
 package toolclient
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -150,6 +151,9 @@ func (s *httpSession) readEvents(events *eventReader, out outgoing, in *incoming
 		data, err := events.next()
 		if err != nil {
 			return err
+		}
+		if len(bytes.TrimSpace(data)) == 0 {
+			continue // it only carries an id to resume from
 		}
 		messages, err := parseMessages(data)
 		if err != nil {

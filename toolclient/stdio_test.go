@@ -96,6 +96,37 @@ func TestBlockedInputIsNotWrittenOrHalfWritten(t *testing.T) {
 	require.Empty(t, s.lines("broken"), "half a request was read")
 }
 
+func TestLookThatCannotBeWrittenReplacesADeafServer(t *testing.T) {
+	s := newScripted(t, "stops reading", "modern")
+	ref := s.server().Ref()
+	p, _ := newPool(t, Options{}, s.server())
+	require.Equal(t, contract.Answered, p.Call(within(t, wait), ref, mutation(wait)).Written)
+	pid := s.lines("pids")[0]
+
+	const pipe = 64 << 10 // what a pipe holds on Linux
+	line := func(text int) int {
+		c := Call{Tool: "get", Args: json.RawMessage(`{"text":"` + strings.Repeat("x", text) + `"}`)}
+		params, err := c.params()
+		require.NoError(t, err)
+		o, err := p.find(ref)
+		require.NoError(t, err)
+		meta := o.current.(*stdioSession).p.meta(nil, p.options.ClientInfo)
+		return len(encodeRequest(p.ids.Load()+1, "tools/call", encodeParams(params, meta))) + 1
+	}
+	full := Call{Tool: "get", Args: json.RawMessage(`{"text":"` + strings.Repeat("x", pipe-line(0)) + `"}`)}
+	r := p.Call(within(t, 100*time.Millisecond), ref, full)
+	require.Equal(t, contract.FullyWritten, r.Written, r.Why)
+
+	r = p.Call(within(t, 100*time.Millisecond), ref, Call{Tool: "get"})
+	require.Equal(t, contract.NotWritten, r.Written, r.Why)
+	require.Contains(t, r.Why, "the caller's time ran out")
+	require.True(t, alive(pid), "an impatient look is no reason")
+	r = p.Call(within(t, patience+200*time.Millisecond), ref, Call{Tool: "get"})
+	require.Equal(t, contract.NotWritten, r.Written, r.Why)
+	requireGone(t, pid)
+	require.Len(t, s.lines("calls"), 1)
+}
+
 func TestDeafServerIsReplaced(t *testing.T) {
 	s := newScripted(t, "closes its input", "legacy")
 	ref := s.server().Ref()
