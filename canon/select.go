@@ -9,9 +9,9 @@ import (
 )
 
 var (
-	// ErrMissingKey: a declared logical key is not in the arguments. The error names every one that is missing.
+	// ErrMissingKey says that a declared logical key is not in the arguments. The error names every one that is missing.
 	ErrMissingKey = errors.New("logical key missing")
-	// ErrNotObject: the arguments are a JSON value, but not an object.
+	// ErrNotObject says that the arguments are a JSON value, but not an object.
 	ErrNotObject = errors.New("arguments are not an object")
 )
 

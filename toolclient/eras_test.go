@@ -9,8 +9,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/mcpx-go/mcpx/contract"
 	"github.com/stretchr/testify/require"
+
+	"github.com/mcpx-go/mcpx/contract"
 )
 
 func TestEraOfAStdioServerIsFound(t *testing.T) {

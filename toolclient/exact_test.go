@@ -12,9 +12,10 @@ import (
 	"testing/iotest"
 	"time"
 
-	"github.com/mcpx-go/mcpx/contract"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
+
+	"github.com/mcpx-go/mcpx/contract"
 )
 
 const awkward = `{"zeta":9007199254740993,"alpha":18446744073709551616.10,"e":1e400,"neg":-0,"t":"é\u00e9 <&> \u2028 \"\\ 日本","n":null,"nested":{"b":[1.0, {"a" : 2}],"a":{}}}`

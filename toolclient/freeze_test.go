@@ -17,8 +17,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/mcpx-go/mcpx/contract"
 	"github.com/stretchr/testify/require"
+
+	"github.com/mcpx-go/mcpx/contract"
 )
 
 // callOnce is a process that calls a tool with 8 MiB of arguments and prints its reply.

@@ -13,8 +13,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/mcpx-go/mcpx/contract"
 	"github.com/stretchr/testify/require"
+
+	"github.com/mcpx-go/mcpx/contract"
 )
 
 func TestHTTPReplySaysWhatThePeerDid(t *testing.T) {

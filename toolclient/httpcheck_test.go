@@ -14,8 +14,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/mcpx-go/mcpx/contract"
 	"github.com/stretchr/testify/require"
+
+	"github.com/mcpx-go/mcpx/contract"
 )
 
 func TestLongIdleSessionIsCheckedOnceBeforeItIsUsed(t *testing.T) {
@@ -120,7 +121,7 @@ func TestRetryAfterIsReadAsSecondsOrDate(t *testing.T) {
 
 func TestStreamThatCannotBeResumedIsUnknown(t *testing.T) {
 	peer := newHTTPPeer(t, "legacy", func(x *exchangeAt) {
-		if x.req.Method == "GET" {
+		if x.req.Method == http.MethodGet {
 			x.json(405, "", "")
 			return
 		}

@@ -15,8 +15,9 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/mcpx-go/mcpx/contract"
 	"github.com/stretchr/testify/require"
+
+	"github.com/mcpx-go/mcpx/contract"
 )
 
 // httpPeer is an HTTP server on a raw listener. It shakes hands like a server of its era, and does what the test says
@@ -145,12 +146,12 @@ func (p *httpPeer) answer(c net.Conn, r *bufio.Reader, req *http.Request, body [
 		x.json(200, session+p.tail(), `{"jsonrpc":"2.0","id":`+x.id+`,"result":{"protocolVersion":"2025-06-18","capabilities":{}}}`)
 	case m.Method == "server/discover":
 		x.json(400, p.tail(), `{"jsonrpc":"2.0","id":null,"error":{"code":-32000,"message":"Bad Request: Server not initialized"}}`)
-	case req.Method == "GET" && p.onCall != nil:
+	case req.Method == http.MethodGet && p.onCall != nil:
 		p.onCall(x)
 	case !known:
 		x.json(404, "", `{"jsonrpc":"2.0","id":null,"error":{"code":-32001,"message":"Session not found"}}`)
 	case m.Method == "":
-		if req.Method == "POST" {
+		if req.Method == http.MethodPost {
 			p.mu.Lock()
 			p.posted = append(p.posted, string(body))
 			p.mu.Unlock()

@@ -12,8 +12,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/mcpx-go/mcpx/contract"
 	"github.com/stretchr/testify/require"
+
+	"github.com/mcpx-go/mcpx/contract"
 )
 
 func TestDroppedIdleConnectionDeliversOnce(t *testing.T) {
@@ -168,7 +169,7 @@ func TestStreamOfAHandshakeSessionIsResumed(t *testing.T) {
 	peer.onCall = func(x *exchangeAt) {
 		mu.Lock()
 		defer mu.Unlock()
-		if x.req.Method == "POST" {
+		if x.req.Method == http.MethodPost {
 			reply = x.reply()
 			x.stream("id: 7\nretry: 20\ndata:\n\n")
 			_ = x.Close()

@@ -243,7 +243,7 @@ func eachMember(text []byte, visit func(name string, value json.RawMessage) erro
 	if _, err := dec.ReadToken(); err != nil {
 		return unexpectedEnd(err)
 	}
-	if _, err := dec.ReadToken(); err != io.EOF {
+	if _, err := dec.ReadToken(); !errors.Is(err, io.EOF) {
 		return errors.New("more than one JSON value")
 	}
 	return nil

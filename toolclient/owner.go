@@ -12,8 +12,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/mcpx-go/mcpx/contract"
 	"golang.org/x/net/http/httpguts"
+
+	"github.com/mcpx-go/mcpx/contract"
 )
 
 // session is an open session with a server: over stdio or over HTTP.

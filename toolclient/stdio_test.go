@@ -10,8 +10,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/mcpx-go/mcpx/contract"
 	"github.com/stretchr/testify/require"
+
+	"github.com/mcpx-go/mcpx/contract"
 )
 
 func TestStdioReplySaysWhatThePeerDid(t *testing.T) {

@@ -68,7 +68,7 @@ func (s *stdioSession) exchange(ctx context.Context, x exchange) (Reply, bool) {
 		case <-expired:
 			expired = nil
 			if g.shutUnused(errPastDeadline) {
-				return s.unused(x, p, ctx)
+				return s.unused(ctx, x, p)
 			}
 		case <-ctx.Done():
 			return s.abandon(ctx, x, p), false
@@ -91,15 +91,15 @@ func (s *stdioSession) notWritten(x exchange, p *pending, err error) (r Reply, a
 }
 
 // unused ends a call that could not write its first byte in time.
-func (s *stdioSession) unused(x exchange, p *pending, ctx context.Context) (Reply, bool) {
+func (s *stdioSession) unused(ctx context.Context, x exchange, p *pending) (Reply, bool) {
 	s.forget(x.id)
 	if since := s.writing.Load(); since != 0 && s.o.pool.now().Sub(time.Unix(0, since)) >= patience {
 		s.replaceIfIdle(x, "it did not read its input")
 	}
-	return nothing("nothing was sent: %s", s.refusal(p.gate, ctx)), false
+	return nothing("nothing was sent: %s", s.refusal(ctx, p.gate)), false
 }
 
-func (s *stdioSession) refusal(g *gate, ctx context.Context) string {
+func (s *stdioSession) refusal(ctx context.Context, g *gate) string {
 	if why := g.refused(); errors.Is(why, errPastDeadline) {
 		return why.Error()
 	}
@@ -138,7 +138,7 @@ func (s *stdioSession) abandon(ctx context.Context, x exchange, p *pending) Repl
 	w := p.gate.shut(errGone)
 	if w == contract.NotWritten {
 		s.mu.Unlock()
-		r, _ := s.unused(x, p, ctx)
+		r, _ := s.unused(ctx, x, p)
 		return r
 	}
 	p.abandoned = true

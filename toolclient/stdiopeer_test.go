@@ -19,8 +19,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/mcpx-go/mcpx/contract"
 	"github.com/stretchr/testify/require"
+
+	"github.com/mcpx-go/mcpx/contract"
 )
 
 // scripted is a stdio server, run as a child process, that does what its script says with each tools/call.

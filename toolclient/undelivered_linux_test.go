@@ -12,8 +12,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/mcpx-go/mcpx/contract"
 	"github.com/stretchr/testify/require"
+
+	"github.com/mcpx-go/mcpx/contract"
 )
 
 // What the kernel has accepted, and the peer has not taken yet, must not arrive after the caller was told.

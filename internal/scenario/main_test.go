@@ -105,7 +105,7 @@ func (w *world) worker() *proc.Process {
 	cmd.Stderr = os.Stderr
 	p, err := proc.Start(cmd)
 	require.NoError(w.t, err)
-	w.t.Cleanup(func() { p.Kill(); <-p.Done() })
+	w.t.Cleanup(func() { _ = p.Kill(); <-p.Done() })
 	return p
 }
 

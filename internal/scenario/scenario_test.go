@@ -177,7 +177,6 @@ func TestResetRepeatsNothingAndApprovesNothing(t *testing.T) {
 		WorkflowExecution:         &commonpb.WorkflowExecution{WorkflowId: id, RunId: s.Run},
 		WorkflowTaskFinishEventId: w.firstTask(id, s.Run),
 		RequestId:                 "reset",
-		ResetReapplyType:          enumspb.RESET_REAPPLY_TYPE_ALL_ELIGIBLE,
 	})
 	require.NoError(t, err)
 	w.when(id, "the end of the reset run", func(now contract.Snapshot) bool { return now.Run != s.Run && now.State.Closed() })
