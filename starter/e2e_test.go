@@ -41,7 +41,8 @@ func run(t *testing.T, stdin io.Reader, args ...string) *program {
 	require.NoError(t, err)
 	p := &program{Cmd: exec.Command(built(t), args...), done: make(chan struct{})}
 	p.Dir, p.Stdin, p.Stdout, p.Stderr = t.TempDir(), stdin, &p.out, &p.err
-	p.Env = append(os.Environ(), devserver.BinaryVariable+"="+temporal)
+	// What a killed one leaves behind goes with the test.
+	p.Env = append(os.Environ(), devserver.BinaryVariable+"="+temporal, "TMPDIR="+t.TempDir())
 	require.NoError(t, p.Start())
 	go func() {
 		_ = p.Wait() // the exit code says it

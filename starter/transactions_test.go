@@ -10,6 +10,7 @@ import (
 	"github.com/mcpx-go/mcpx/contract"
 	"github.com/mcpx-go/mcpx/examples/workspace"
 	"github.com/mcpx-go/mcpx/sdk"
+	"github.com/mcpx-go/mcpx/starter/screen"
 )
 
 func TestStartCarriesAnIntentOutOnce(t *testing.T) {
@@ -39,7 +40,7 @@ func TestStartCarriesAnIntentOutOnce(t *testing.T) {
 	require.NotEqual(t, first.Run, again.Run)
 
 	own := s.started(t, "once", "--id", "my own key")
-	require.Equal(t, "provision-workspace/my own key", own)
+	require.Equal(t, contract.PlanWorkflowID("provision-workspace", "my own key"), own)
 	r = s.mcpx(t, "status", own, "--watch").requireCode(t, 0)
 	require.Contains(t, r.out, "COMMITTED")
 }
@@ -48,7 +49,7 @@ func TestStartWithoutWaitingSaysHowToWatch(t *testing.T) {
 	s := running(t)
 	s.fault(t, workspace.Database, "create_database", workspace.Slow, 1, 300)
 	r := s.mcpx(t, "start", "provision-workspace", "-i", "workspace=unwatched", "--id", "it's").requireCode(t, 0)
-	require.Contains(t, r.out, `mcpx status 'provision-workspace/it'\''s' --watch`)
+	require.Contains(t, r.out, "mcpx status "+screen.Shell(contract.PlanWorkflowID("provision-workspace", "it's"))+" --watch")
 	r = s.mcpx(t, "start", "provision-workspace", "-i", "workspace=unwatched", "--id", "it's", "--wait").requireCode(t, 0)
 	require.Contains(t, r.err, "attached")
 }

@@ -180,5 +180,5 @@ func TestShortIDsKeepWhatPeopleWrote(t *testing.T) {
 	require.Equal(t, "plan/0123456789ab", view.ShortID("plan/"+fingerprint))
 	require.Equal(t, "plan/my own key", view.ShortID("plan/my own key"))
 	require.Equal(t, "plan/"+strings.Repeat("Z", 64), view.ShortID("plan/"+strings.Repeat("Z", 64)))
-	require.Equal(t, "", view.ShortID(""))
+	require.Empty(t, view.ShortID(""))
 }
