@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -202,7 +203,12 @@ type development struct {
 func develop(t *testing.T, args ...string) *development {
 	t.Helper()
 	d := &development{data: t.TempDir()}
-	d.program = run(t, nil, append([]string{"dev", "--json", "--data", d.data}, args...)...)
+	args = append([]string{"dev", "--json", "--data", d.data}, args...)
+	if !slices.Contains(args, "--no-examples") {
+		file, _ := freeManifest(t)
+		args = append(args, "--manifest", file)
+	}
+	d.program = run(t, nil, args...)
 	require.Eventually(t, func() bool {
 		return json.Unmarshal([]byte(d.out.String()), &d.Info) == nil || d.ended()
 	}, 2*wait, poll)
@@ -227,24 +233,28 @@ func (d *development) pids() []int {
 	return pids
 }
 
-// requirePorts fails where somebody else has the ports of the examples.
-func requirePorts(t *testing.T) {
+// freeManifest is the examples' manifest with the applications at free ports, which it returns in order.
+func freeManifest(t *testing.T) (file string, ports []string) {
 	t.Helper()
+	text := string(examplesText(t))
 	for _, app := range workspace.Apps() {
-		require.Eventually(t, func() bool {
-			l, err := net.Listen("tcp", app.Addr())
-			return err == nil && l.Close() == nil
-		}, wait, poll, "%s is in use: end what listens there", app.Addr())
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		require.NoError(t, err)
+		defer func() { _ = l.Close() }() // only when all are found, so that they differ
+		_, port, err := net.SplitHostPort(l.Addr().String())
+		require.NoError(t, err)
+		text = strings.ReplaceAll(text, app.Addr(), "127.0.0.1:"+port)
+		ports = append(ports, port)
 	}
+	return write(t, "mcpx.yaml", text), ports
 }
 
 func TestDevRunsEverythingAndEndsWithIt(t *testing.T) {
-	requirePorts(t)
 	d := develop(t)
 	require.Equal(t, "mcpx", d.Info.Namespace)
 	require.Len(t, d.Info.ApplicationPids, 4)
 	require.NotEmpty(t, d.Info.UI)
-	require.FileExists(t, d.Info.Manifest, "the examples' manifest, since there is none where it runs")
+	require.FileExists(t, d.Info.Manifest)
 
 	// Another terminal, in another directory: it finds the stack through the data directory.
 	t.Chdir(t.TempDir())
@@ -261,7 +271,7 @@ func TestDevRunsEverythingAndEndsWithIt(t *testing.T) {
 	require.Contains(t, r.err, "mcpx dev")
 
 	// What was done is still known the next time.
-	again := run(t, nil, "dev", "--json", "--data", d.data)
+	again := run(t, nil, "dev", "--json", "--data", d.data, "--manifest", d.Info.Manifest)
 	require.Eventually(t, func() bool { return json.Unmarshal([]byte(again.out.String()), &d.Info) == nil }, 2*wait, poll)
 	other.mcpx(t, "receipt", "provision-workspace/").requireCode(t, 0)
 	require.NoError(t, again.Process.Signal(os.Interrupt))
@@ -273,7 +283,6 @@ func TestNothingOutlivesAKilledDev(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("only Linux ends children with their parent")
 	}
-	requirePorts(t)
 	d := develop(t, "--ephemeral")
 	require.NoError(t, d.Process.Kill())
 	<-d.done
@@ -281,7 +290,6 @@ func TestNothingOutlivesAKilledDev(t *testing.T) {
 }
 
 func TestDevEndsWhenAPartDoes(t *testing.T) {
-	requirePorts(t)
 	d := develop(t, "--ephemeral")
 	victim, err := os.FindProcess(d.Info.ApplicationPids["compute"])
 	require.NoError(t, err)
@@ -292,13 +300,13 @@ func TestDevEndsWhenAPartDoes(t *testing.T) {
 }
 
 func TestDevSaysWhichPortIsTaken(t *testing.T) {
-	requirePorts(t)
-	l, err := net.Listen("tcp", "127.0.0.1:9103")
+	file, ports := freeManifest(t)
+	l, err := net.Listen("tcp", "127.0.0.1:"+ports[2])
 	require.NoError(t, err)
 	defer func() { _ = l.Close() }()
-	p := run(t, nil, "dev", "--ephemeral", "--data", t.TempDir())
+	p := run(t, nil, "dev", "--ephemeral", "--data", t.TempDir(), "--manifest", file)
 	p.requireEnd(t, 1)
-	require.Contains(t, p.err.String(), "9103")
+	require.Contains(t, p.err.String(), ports[2])
 	require.Contains(t, p.err.String(), "--no-examples")
 }
 
@@ -307,6 +315,7 @@ func TestDevUsesTheTemporalThatIsNamed(t *testing.T) {
 	d := develop(t, "--no-examples", "--address", s.Address, "--namespace", "beside")
 	require.Zero(t, d.Info.TemporalPid)
 	require.Equal(t, "beside", d.Info.Namespace)
+	require.FileExists(t, d.Info.Manifest, "the examples' manifest, since there is none where it runs")
 	require.Empty(t, d.Info.ApplicationPids)
 	require.NoError(t, d.Process.Signal(syscall.SIGTERM))
 	d.requireEnd(t, 0)

@@ -19,8 +19,9 @@ import (
 	"github.com/mcpx-go/mcpx/manifest"
 )
 
-// AppServers says which servers of a manifest are example applications on this machine: those at the default ports. The
-// keys are the servers' local names.
+// AppServers says which servers of a manifest are example applications on this machine: those at the default ports, and
+// those that have an application's name and a contract for the tool that it creates with. The keys are the servers'
+// local names; the ports are those of the manifest.
 func AppServers(m *manifest.Manifest) map[string]workspace.App {
 	apps := map[string]workspace.App{}
 	for name, server := range m.Servers {
@@ -28,8 +29,14 @@ func AppServers(m *manifest.Manifest) map[string]workspace.App {
 		if !ok || !loopback(at.Hostname()) {
 			continue
 		}
+		port, err := strconv.Atoi(at.Port())
+		if err != nil {
+			continue
+		}
 		for _, app := range workspace.Apps() {
-			if at.Port() == strconv.Itoa(app.Port) {
+			_, listed := m.Tools[name+"/"+app.Tools()[0]]
+			if port == app.Port || name == string(app.Kind) && listed {
+				app.Port = port
 				apps[name] = app
 			}
 		}

@@ -176,7 +176,7 @@ func TestARunningTemporalIsUsedWhereOneIsNamed(t *testing.T) {
 	}, wait, poll, "the search attributes are registered there as well")
 }
 
-func TestAppServersAreThoseAtTheDefaultPorts(t *testing.T) {
+func TestAppServersAreThoseAtTheDefaultPortsAndThoseOfTheirNames(t *testing.T) {
 	m, err := manifest.New(
 		contract.Server{Name: "db", HTTP: &contract.HTTPServer{URL: "http://localhost:9101/mcp"}},
 		contract.Server{Name: "web", WebMCP: &contract.WebMCPServer{Origin: "http://127.0.0.1:9104"}},
@@ -190,6 +190,17 @@ func TestAppServersAreThoseAtTheDefaultPorts(t *testing.T) {
 		kinds[name] = app.Kind
 	}
 	require.Equal(t, map[string]workspace.Kind{"db": workspace.Database, "web": workspace.Frontend}, kinds)
+
+	m, err = manifest.Parse("mcpx.yaml", []byte(`version: 1
+servers:
+  routing: {http: {url: "http://127.0.0.1:4711/mcp"}}
+  compute: {http: {url: "http://127.0.0.1:4712/mcp"}}
+tools: {routing/create_route: {key: [name]}}
+`))
+	require.NoError(t, err)
+	apps := stack.AppServers(m)
+	require.Len(t, apps, 1, "a name alone is not enough")
+	require.Equal(t, 4711, apps["routing"].Port)
 }
 
 func TestAStackNeedsAManifest(t *testing.T) {
