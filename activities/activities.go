@@ -2,6 +2,7 @@ package activities
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"time"
 
@@ -77,7 +78,7 @@ const patience = time.Second
 func (a *Activities) mutate(ctx context.Context, kind contract.CallKind, call contract.Call) contract.Outcome {
 	info := activity.GetInfo(ctx)
 	now := a.now()
-	evidence := contract.Evidence{Call: kind, Attempt: call.Attempt, Tool: call.Tool, At: now, By: a.Worker}
+	evidence := contract.Evidence{Call: kind, Attempt: call.Attempt, Tool: call.Tool, Asked: asked(call.Args), At: now, By: a.Worker}
 	if info.WorkflowExecution.RunID != call.Tx.Run {
 		evidence.Said, evidence.Written = string(contract.Reset), contract.NotWritten
 		evidence.Why = "this run was made by a Temporal reset: nothing was touched"
@@ -97,6 +98,7 @@ func (a *Activities) mutate(ctx context.Context, kind contract.CallKind, call co
 		WriteDeadline: deadline,
 	})
 	out := Classify(call, reply)
+	a.scrub(call.Server, &out)
 	out.WriteDeadline = deadline
 	evidence.Said, evidence.Why, evidence.Written = string(out.Kind), out.Why, reply.Written
 	if out.Error != nil {
@@ -105,6 +107,23 @@ func (a *Activities) mutate(ctx context.Context, kind contract.CallKind, call co
 	evidence.Took = contract.Duration(a.now().Sub(now).Round(time.Millisecond))
 	out.Evidence = evidence
 	return out
+}
+
+// scrub keeps the server's configured secrets out of what is written down of its error answers.
+func (a *Activities) scrub(server contract.ServerRef, out *contract.Outcome) {
+	out.Why = a.Pool.Scrub(server, out.Why)
+	if out.Error != nil {
+		out.Error.Code, out.Error.Message = a.Pool.Scrub(server, out.Error.Code), a.Pool.Scrub(server, out.Error.Message)
+	}
+}
+
+// asked is the head of the digest of a call's arguments.
+func asked(args json.RawMessage) string {
+	kept := contract.Keep(args, nil, 0)
+	if kept == nil {
+		return ""
+	}
+	return kept.Digest[:12]
 }
 
 func (a *Activities) now() time.Time {
@@ -132,11 +151,12 @@ func (a *Activities) Inspect(ctx context.Context, request contract.Inspection) (
 		Tool: request.Tool, Args: request.Query, Meta: meta(request.Tx, request.Step, request.Attempt),
 	})
 	look, failed := Judge(request, reply)
+	look.Why = a.Pool.Scrub(request.Server, look.Why)
 	if failed && info.Attempt < contract.InspectAttempts {
 		return contract.Look{}, inspectorFailed(request.Tool, look.Why)
 	}
 	look.Evidence = contract.Evidence{
-		Call: contract.CallInspect, Attempt: request.Attempt, Tool: request.Tool,
+		Call: contract.CallInspect, Attempt: request.Attempt, Tool: request.Tool, Asked: asked(request.Query),
 		Said: string(look.Verdict), Why: look.Why, Written: reply.Written,
 		At: now, Took: contract.Duration(a.now().Sub(now).Round(time.Millisecond)), By: a.Worker,
 	}
@@ -152,6 +172,7 @@ func (a *Activities) late(request contract.Inspection) *contract.Evidence {
 		return nil
 	}
 	out := Classify(contract.Call{}, reply)
+	a.scrub(request.Server, &out)
 	evidence := &contract.Evidence{
 		Call: contract.CallExecute, Attempt: request.Attempt, Tool: request.Tool, Late: true,
 		Said: string(out.Kind), Why: "answered after we had stopped waiting", Written: reply.Written,

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"strconv"
 
 	"github.com/mcpx-go/mcpx/contract"
 	"github.com/mcpx-go/mcpx/manifest/expr"
@@ -28,45 +29,52 @@ func Classify(call contract.Call, reply toolclient.Reply) contract.Outcome {
 	switch {
 	case reply.Written == contract.NotWritten:
 		return contract.Outcome{Kind: contract.NotExecuted, Why: reply.Why, RetryAfter: contract.Duration(reply.RetryAfter)}
+	case busy(reply):
+		return contract.Outcome{Kind: contract.NotExecuted, Why: statusText(reply), RetryAfter: contract.Duration(reply.RetryAfter)}
 	case reply.Error != nil:
 		e := read(reply).err
-		why := fmt.Sprintf("error %s: %s", e.Code, head(e.Message))
-		if refusedCodes[reply.Error.Code] || refuses(call, e) {
-			return contract.Outcome{Kind: contract.Refused, Why: why, Error: e}
-		}
-		return contract.Outcome{Kind: contract.Unknown, Why: why, Error: e, Answered: true}
+		return classifyError(call, e, refusedCodes[reply.Error.Code], fmt.Sprintf("error %s: %s", e.Code, head(e.Message)))
 	case len(reply.Result) == 0 && reply.HTTPStatus >= 300:
-		return classifyStatus(reply)
+		e := &contract.ToolError{Code: strconv.Itoa(reply.HTTPStatus), Message: statusText(reply)}
+		return classifyError(contract.Call{}, e, refusedStatuses[reply.HTTPStatus], e.Message)
 	case len(reply.Result) == 0:
 		return contract.Outcome{Kind: contract.Unknown, Why: reply.Why}
 	case !reply.Complete():
-		return contract.Outcome{Kind: contract.Unknown, Answered: true,
+		return contract.Outcome{Kind: contract.Unknown, Open: true,
 			Why: "the answer is no final result (" + resultType(reply.Result) + ")"}
 	}
 	a := read(reply)
-	if a.err == nil {
-		kept := contract.Keep(a.response, call.Keep, contract.ResultLimit)
-		if kept != nil && len(kept.Value) > resultLimit {
-			kept.Value, kept.Reduced = nil, true
+	switch {
+	case a.odd != "":
+		return contract.Outcome{Kind: contract.Unknown, Answered: true, Why: a.odd}
+	case a.err != nil:
+		why := head(a.err.Message)
+		if a.err.Code != "" {
+			why = a.err.Code + ": " + why
 		}
-		return contract.Outcome{Kind: contract.Acknowledged, Result: kept}
+		return classifyError(call, a.err, false, why)
 	}
-	why := head(a.err.Message)
-	if a.err.Code != "" {
-		why = a.err.Code + ": " + why
+	kept := contract.Keep(a.response, call.Keep, contract.ResultLimit)
+	if kept != nil && len(kept.Value) > resultLimit {
+		kept.Value, kept.Reduced = nil, true
 	}
-	if refuses(call, a.err) {
-		return contract.Outcome{Kind: contract.Refused, Why: why, Error: a.err, Unverified: call.Refuse == ""}
-	}
-	return contract.Outcome{Kind: contract.Unknown, Answered: true, Error: a.err,
-		Why: "an error answer that proves nothing: " + why}
+	return contract.Outcome{Kind: contract.Acknowledged, Result: kept}
 }
 
-// refuses tells whether the contract believes this error answer.
-func refuses(call contract.Call, e *contract.ToolError) bool {
-	if call.TrustRefusals {
-		return true
+// classifyError judges an error answer: a refusal where the protocol makes it certain or the contract believes it, else
+// unknown, and so to be inspected.
+func classifyError(call contract.Call, e *contract.ToolError, certain bool, why string) contract.Outcome {
+	switch {
+	case certain || believed(call, e):
+		return contract.Outcome{Kind: contract.Refused, Why: why, Error: e}
+	case call.TrustRefusals:
+		return contract.Outcome{Kind: contract.Refused, Why: why, Error: e, Unverified: true}
 	}
+	return contract.Outcome{Kind: contract.Unknown, Answered: true, Error: e, Why: "an error answer that proves nothing: " + why}
+}
+
+// believed tells whether the contract's own condition believes this error answer.
+func believed(call contract.Call, e *contract.ToolError) bool {
 	if call.Refuse == "" {
 		return false
 	}
@@ -77,21 +85,20 @@ func refuses(call contract.Call, e *contract.ToolError) bool {
 	return condition.True(expr.Vars{Error: e, Args: call.Args, Tx: call.Tx.ID})
 }
 
-// classifyStatus judges an HTTP answer that held no JSON-RPC message.
-func classifyStatus(reply toolclient.Reply) contract.Outcome {
-	why := fmt.Sprintf("HTTP %d %s", reply.HTTPStatus, http.StatusText(reply.HTTPStatus))
-	e := &contract.ToolError{Code: fmt.Sprint(reply.HTTPStatus), Message: why}
-	switch reply.HTTPStatus {
-	case http.StatusUnauthorized, http.StatusForbidden, http.StatusMethodNotAllowed, http.StatusRequestEntityTooLarge:
-		return contract.Outcome{Kind: contract.Refused, Why: why, Error: e}
-	case http.StatusTooManyRequests:
-		return contract.Outcome{Kind: contract.NotExecuted, Why: why, RetryAfter: contract.Duration(reply.RetryAfter)}
-	case http.StatusServiceUnavailable:
-		if reply.RetryAfter > 0 {
-			return contract.Outcome{Kind: contract.NotExecuted, Why: why, RetryAfter: contract.Duration(reply.RetryAfter)}
-		}
-	}
-	return contract.Outcome{Kind: contract.Unknown, Answered: true, Error: e, Why: why + " proves nothing"}
+// refusedStatuses are the HTTP statuses by which a server says that it did not let the request in.
+var refusedStatuses = map[int]bool{
+	http.StatusUnauthorized: true, http.StatusForbidden: true,
+	http.StatusMethodNotAllowed: true, http.StatusRequestEntityTooLarge: true,
+}
+
+// busy tells whether a server said, by its HTTP status, that it has not taken the request and when to come again.
+func busy(reply toolclient.Reply) bool {
+	return reply.HTTPStatus == http.StatusTooManyRequests ||
+		reply.HTTPStatus == http.StatusServiceUnavailable && reply.RetryAfter > 0
+}
+
+func statusText(reply toolclient.Reply) string {
+	return fmt.Sprintf("HTTP %d %s", reply.HTTPStatus, http.StatusText(reply.HTTPStatus))
 }
 
 // Judge says what a look showed. failed: the inspector itself failed, and may be asked again.
@@ -109,6 +116,9 @@ func Judge(request contract.Inspection, reply toolclient.Reply) (look contract.L
 		return inconclusive("the answer is no final result (%s)", resultType(reply.Result)), false
 	}
 	a := read(reply)
+	if a.odd != "" {
+		return inconclusive("%s", a.odd), false
+	}
 	vars := expr.Vars{Response: a.response, Error: a.err, Args: request.Args, Tx: request.Tx.ID}
 	if string(request.Result) != "null" {
 		vars.Result = request.Result

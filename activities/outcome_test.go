@@ -32,6 +32,7 @@ func TestWhatACallTellsUs(t *testing.T) {
 		reply    toolclient.Reply
 		kind     contract.OutcomeKind
 		answered bool
+		open     bool
 	}{
 		"nothing written":                 {reply: toolclient.Reply{Written: contract.NotWritten}, kind: contract.NotExecuted},
 		"perhaps written, no reply":       {reply: toolclient.Reply{Written: contract.MaybeWritten}, kind: contract.Unknown},
@@ -65,14 +66,23 @@ func TestWhatACallTellsUs(t *testing.T) {
 			reply: answered(`{"isError":true,"content":[]}`)},
 		"isError of a trusted server": {call: contract.Call{TrustRefusals: true}, kind: contract.Refused,
 			reply: answered(`{"isError":true,"content":[{"type":"text","text":"no"}]}`)},
-		"input required": {reply: answered(`{"resultType":"input_required"}`), kind: contract.Unknown, answered: true},
-		"a task":         {reply: answered(`{"resultType":"task","taskId":"1"}`), kind: contract.Unknown, answered: true},
-		"unknown type":   {reply: answered(`{"resultType":"weird"}`), kind: contract.Unknown, answered: true},
+		"input required":                 {reply: answered(`{"resultType":"input_required"}`), kind: contract.Unknown, open: true},
+		"a task":                         {reply: answered(`{"resultType":"task","taskId":"1"}`), kind: contract.Unknown, open: true},
+		"unknown type":                   {reply: answered(`{"resultType":"weird"}`), kind: contract.Unknown, open: true},
+		"error with content of no shape": {reply: answered(`{"content":"boom","isError":true}`), kind: contract.Unknown, answered: true},
+		"error with odd blocks":          {reply: answered(`{"content":[{"type":1},7],"isError":true}`), kind: contract.Unknown, answered: true},
+		"isError that is text":           {reply: answered(`{"content":[],"isError":"true"}`), kind: contract.Unknown, answered: true},
+		"isError that is null":           {reply: answered(`{"content":[],"isError":null}`), kind: contract.Unknown, answered: true},
+		"isError in another spelling":    {reply: answered(`{"content":[],"iserror":true}`), kind: contract.Acknowledged},
+		"content of no shape":            {reply: answered(`{"content":7}`), kind: contract.Acknowledged},
+		"429 with a JSON-RPC body": {kind: contract.NotExecuted, reply: toolclient.Reply{
+			Written: contract.FullyWritten, HTTPStatus: 429, Error: &toolclient.RPCError{Code: -32000}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			out := activities.Classify(c.call, c.reply)
 			require.Equal(t, c.kind, out.Kind, out.Why)
 			require.Equal(t, c.answered, out.Answered)
+			require.Equal(t, c.open, out.Open)
 			require.Equal(t, c.reply.RetryAfter, out.RetryAfter.Std())
 		})
 	}

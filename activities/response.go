@@ -26,57 +26,63 @@ func meta(tx contract.TxRef, step string, attempt int) map[string]json.RawMessag
 	}
 }
 
-// answer is a tool's answer as conditions and templates see it: a response, or an error.
+// answer is a tool's answer as conditions and templates see it: a response, or an error. odd says why it is neither.
 type answer struct {
 	response json.RawMessage
 	err      *contract.ToolError
+	odd      string
 }
 
-// toolResult is the part of an MCP tool result (2026-07-28, server/tools) that says what happened. Content blocks of
-// unknown types do not matter here.
-type toolResult struct {
-	Content []struct {
-		Type string          `json:"type"`
-		Text json.RawMessage `json:"text"`
-	} `json:"content"`
-	StructuredContent json.RawMessage `json:"structuredContent"`
-	IsError           bool            `json:"isError"`
-}
-
-// read makes response or error of a reply that was answered.
+// read makes response or error of a reply that was answered. The members of an MCP tool result (2026-07-28,
+// server/tools) are read by their exact names and each for itself: a content block that nobody can read must not decide
+// whether the call succeeded.
 func read(reply toolclient.Reply) answer {
 	if reply.Error != nil {
 		return answer{err: &contract.ToolError{Code: strconv.FormatInt(reply.Error.Code, 10), Message: reply.Error.Message}}
 	}
-	var result toolResult
+	var result map[string]json.RawMessage
 	if err := json.Unmarshal(reply.Result, &result); err != nil {
-		// A result of another shape is an answer all the same.
-		return answer{response: reply.Result}
+		return answer{odd: "the result is not an object"}
 	}
-	response := result.StructuredContent
+	response := result["structuredContent"]
 	if len(response) == 0 || string(response) == "null" {
-		response = textOf(result)
+		response = textOf(result["content"])
 	}
-	if result.IsError {
+	switch flag := string(result["isError"]); flag {
+	case "", "false":
+		return answer{response: response}
+	case "true":
 		return answer{err: errorOf(response)}
+	default:
+		return answer{odd: "isError is neither true nor false: " + head(flag)}
 	}
-	return answer{response: response}
 }
 
-// textOf is the first text block parsed as JSON, else {"text": …} with all text.
-func textOf(result toolResult) json.RawMessage {
+// textOf is the first text block parsed as JSON, else {"text": …} with all text. Blocks of other types do not matter.
+func textOf(content json.RawMessage) json.RawMessage {
+	var blocks []json.RawMessage
+	if json.Unmarshal(content, &blocks) != nil {
+		blocks = []json.RawMessage{content}
+	}
 	var texts []string
-	for _, block := range result.Content {
-		var text string
-		if block.Type != "text" || json.Unmarshal(block.Text, &text) != nil {
+	for _, raw := range blocks {
+		var block map[string]json.RawMessage
+		var kind, text string
+		if json.Unmarshal(raw, &block) != nil || json.Unmarshal(block["type"], &kind) != nil || kind != "text" ||
+			json.Unmarshal(block["text"], &text) != nil {
 			continue
 		}
-		if len(texts) == 0 {
-			if trimmed := strings.TrimSpace(text); trimmed != "" && json.Valid([]byte(trimmed)) {
-				return json.RawMessage(trimmed)
-			}
+		if trimmed := strings.TrimSpace(text); len(texts) == 0 && trimmed != "" && json.Valid([]byte(trimmed)) {
+			return json.RawMessage(trimmed)
 		}
 		texts = append(texts, text)
+	}
+	if len(texts) == 0 && len(blocks) == 1 {
+		// Content that is no list of blocks: some servers answer with bare text.
+		var text string
+		if json.Unmarshal(blocks[0], &text) == nil {
+			texts = append(texts, text)
+		}
 	}
 	raw, _ := json.Marshal(map[string]string{"text": strings.Join(texts, "\n")}) // text always encodes
 	return raw

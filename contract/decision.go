@@ -50,14 +50,18 @@ type Judged struct {
 
 // UndoPlan is what a human is asked to allow: exactly these compensations, in these waves.
 type UndoPlan struct {
-	// Version counts the plans published for one transaction; Digest covers Run, Waves and Kept.
-	Version int    `json:"version"`
-	Run     string `json:"run"`
-	Digest  string `json:"digest,omitempty"`
+	// Version counts the plans published for one transaction.
+	Version int `json:"version"`
+	// Run and Tx say which run of which transaction, Definition which plan, contracts and servers.
+	Run        string `json:"run"`
+	Tx         string `json:"tx"`
+	Definition string `json:"definition"`
+	// Digest covers all of the above, Waves and Kept.
+	Digest string `json:"digest,omitempty"`
 
 	// Waves run one after another, the steps of one in parallel.
 	Waves [][]Undo `json:"waves"`
-	// Kept are effects that will stay: their contracts have no compensation that could be verified.
+	// Kept are effects that will stay, each with the reason.
 	Kept []Residue `json:"kept,omitempty"`
 
 	Published time.Time `json:"published"`
@@ -91,10 +95,12 @@ type Residue struct {
 // changes by itself (times, raw responses). The caller digests its canonical JSON.
 func (p UndoPlan) Covered() any {
 	return struct {
-		Format  string    `json:"format"`
-		Version int       `json:"version"`
-		Run     string    `json:"run"`
-		Waves   [][]Undo  `json:"waves"`
-		Kept    []Residue `json:"kept"`
-	}{"mcpx-undo-plan/1", p.Version, p.Run, p.Waves, p.Kept}
+		Format     string    `json:"format"`
+		Version    int       `json:"version"`
+		Run        string    `json:"run"`
+		Tx         string    `json:"tx"`
+		Definition string    `json:"definition"`
+		Waves      [][]Undo  `json:"waves"`
+		Kept       []Residue `json:"kept"`
+	}{"mcpx-undo-plan/1", p.Version, p.Run, p.Tx, p.Definition, p.Waves, p.Kept}
 }

@@ -1,5 +1,10 @@
 package contract
 
+import (
+	"slices"
+	"strings"
+)
+
 // Names under which a transaction is known to Temporal. They are an interface: people type them into Temporal's own
 // UI and CLI, and running transactions depend on them.
 const (
@@ -55,6 +60,34 @@ const (
 	SearchPlan  = "McpxPlan"
 	SearchTools = "McpxTools"
 )
+
+// SearchTools lists the tools of a definition for the search attribute, each once, and as many as Temporal takes: the
+// values of one attribute may have 2 KiB.
+func (d Definition) SearchTools() []string {
+	const limit, quotes = 2000, 3
+	var tools []string
+	size := 0
+	for _, step := range d.Steps {
+		name := Keyword(step.Tool)
+		if slices.Contains(tools, name) {
+			continue
+		}
+		if size += len(name) + quotes; size > limit {
+			break
+		}
+		tools = append(tools, name)
+	}
+	return tools
+}
+
+// Keyword cuts a text to what a search attribute of type Keyword holds on every server: 255 bytes.
+func Keyword(text string) string {
+	const limit = 255
+	if len(text) <= limit {
+		return text
+	}
+	return strings.ToValidUTF8(text[:limit], "")
+}
 
 // ErrorStart is the type of the error that a transaction fails with when it cannot start: an unknown plan, an input
 // that breaks the plan's schema, a plan too large. Nothing was dispatched. Other failures carry the name of the final

@@ -67,6 +67,9 @@ type Outcome struct {
 	Unverified bool `json:"unverified,omitempty"`
 	// Answered: an answer came, though it proves nothing. The owner has finished then, and absence counts sooner.
 	Answered bool `json:"answered,omitempty"`
+	// Open: the owner has taken the call and not finished it (a task, a request for input). It may take effect at any
+	// time, so that a look that finds nothing proves nothing.
+	Open bool `json:"open,omitempty"`
 	// RetryAfter is how long the owner asked us to wait.
 	RetryAfter Duration `json:"retryAfter,omitempty"`
 	// WriteDeadline is the moment after which this attempt writes nothing any more.
@@ -105,10 +108,12 @@ type Evidence struct {
 	Call    CallKind `json:"call"`
 	Attempt int      `json:"attempt,omitempty"`
 	Tool    string   `json:"tool"`
+	// Asked is the head of the SHA-256 of the arguments.
+	Asked string `json:"asked,omitempty"`
 	// Said is the outcome or the verdict, in one word.
 	Said string `json:"said"`
 	Why  string `json:"why,omitempty"`
-	// Answer is the head of what came back, redacted.
+	// Answer is the head of an error answer, without the server's configured secrets.
 	Answer  string    `json:"answer,omitempty"`
 	Written Written   `json:"written,omitempty"`
 	At      time.Time `json:"at,omitzero"`

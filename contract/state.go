@@ -47,7 +47,7 @@ var stepStates = []struct {
 	{StepFailed, "provably not in effect, and no retries left",
 		[]StepState{StepPending, StepRecovered, StepUnknown}},
 	{StepSkipped, "not started, because the transaction is stopping",
-		[]StepState{StepPending}},
+		[]StepState{StepPending, StepRecovered, StepUnknown}},
 	{StepCompensating, "being undone",
 		[]StepState{StepCompensated, StepCompensationFailed, StepCommitted, StepRecovered}},
 	{StepCompensated, "undone, and verified absent",

@@ -11,10 +11,10 @@ import (
 )
 
 // The largest plan and input that are accepted. Temporal keeps at most 2 MiB in one value, and both go into the history
-// together with what is around them.
+// together, as one value with what is around them.
 const (
-	MaxDefinition = 3 << 19 // 1.5 MiB
-	MaxInput      = 1 << 20
+	MaxDefinition = 1 << 20
+	MaxInput      = 1 << 19
 )
 
 // define makes what a transaction of the plan pins: the steps in order, the contracts and servers that they use.

@@ -129,10 +129,10 @@ func (b *builder) approval(parent object) contract.Approval {
 	a.Quorum = o.count("quorum", defaultQuorum, 1, 100)
 	a.FourEyes = o.flag("fourEyes")
 	a.Expires = o.duration("expires", defaultExpires, maxTime)
-	if approvers := len(b.doc.approvers); approvers == 0 && (a.Quorum > 1 || a.FourEyes) {
-		b.warn(n.place, o.field, RuleUnsigned,
-			"quorum and fourEyes count names, and nothing proves whose they are: declare the public keys of the approvers under approvers")
-	} else if approvers > 0 && a.Quorum > approvers {
+	if a.Quorum > 1 || a.FourEyes {
+		b.warn(n.place, o.field, RuleUnsigned, "quorum and fourEyes count names, and nothing proves whose they are: signatures are not checked yet")
+	}
+	if approvers := len(b.doc.approvers); approvers > 0 && a.Quorum > approvers {
 		o.wrong("quorum", "the manifest has "+plural(approvers, "approver"))
 	}
 	return a

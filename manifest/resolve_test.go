@@ -75,7 +75,7 @@ func TestAnInputIsCheckedAgainstTheSchemaAndItsDefaultsAreFilledIn(t *testing.T)
 		`[]`:                                                    `it is not an object; pass a JSON object`,
 		`{"workspace":"ab","workspace":"cd"}`:                   `duplicate key at "/workspace"`,
 		`{"workspace":`:                                         `not one JSON value`,
-		`{"workspace":"` + strings.Repeat("a", MaxInput) + `"}`: `it has 1048592 bytes, at most 1048576 are allowed`,
+		`{"workspace":"` + strings.Repeat("a", MaxInput) + `"}`: `it has 524304 bytes, at most 524288 are allowed`,
 	} {
 		_, err := m.Resolve(contract.Start{Plan: "provision", Input: json.RawMessage(input)})
 		require.ErrorIs(t, err, ErrInput, input)
@@ -175,7 +175,7 @@ x-large: &large "`+strings.Repeat("x", 1<<20)+`"
 plans: {p: {steps: [{id: s, tool: a/x, args: {a: *large}}, {id: t, tool: a/x, args: {a: *large}}]}}
 `))
 	assert.ErrorContains(t, err, "the plan has 2097")
-	assert.ErrorContains(t, err, "at most 1572864 are allowed")
+	assert.ErrorContains(t, err, "at most 1048576 are allowed")
 }
 
 func TestADefaultLeadingIntoItselfEnds(t *testing.T) {

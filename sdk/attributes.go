@@ -9,32 +9,22 @@ import (
 	"time"
 
 	commonpb "go.temporal.io/api/common/v1"
-	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/operatorservice/v1"
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/temporal"
 
 	"github.com/mcpx-go/mcpx/contract"
+	"github.com/mcpx-go/mcpx/internal/visibility"
 )
 
 // attributesRecheck is how long search attributes that were missing are taken to be so: a worker may register them.
 const attributesRecheck = time.Minute
-
-// maxKeyword is the longest value that a search attribute of type Keyword can have on every server.
-const maxKeyword = 255
 
 // attributes is what is known of MCPx's search attributes in the namespace.
 type attributes struct {
 	mu      sync.Mutex
 	checked time.Time // zero: not yet
 	have    bool
-}
-
-// searchTypes are MCPx's search attributes and what they must be.
-var searchTypes = map[string]enumspb.IndexedValueType{
-	contract.SearchState: enumspb.INDEXED_VALUE_TYPE_KEYWORD,
-	contract.SearchPlan:  enumspb.INDEXED_VALUE_TYPE_KEYWORD,
-	contract.SearchTools: enumspb.INDEXED_VALUE_TYPE_KEYWORD_LIST,
 }
 
 // Indexed tells whether MCPx's search attributes are registered in the namespace, so that lists can be filtered by
@@ -52,15 +42,8 @@ func (c *Client) Indexed(ctx context.Context) bool {
 	if err != nil && isPassing(err) {
 		return a.have
 	}
-	a.checked, a.have = time.Now(), true
-	if err != nil {
-		return true
-	}
-	for name, kind := range searchTypes {
-		if response.GetCustomAttributes()[name] != kind {
-			a.have = false
-		}
-	}
+	a.checked = time.Now()
+	a.have = err != nil || visibility.Registered(response.GetCustomAttributes())
 	return a.have
 }
 
@@ -85,7 +68,7 @@ func isAttributeMissing(err error) bool {
 	if !ok {
 		return false
 	}
-	for name := range searchTypes {
+	for name := range visibility.Attributes {
 		if strings.Contains(invalid.Message, name) {
 			return true
 		}
@@ -105,20 +88,9 @@ var (
 func searchAttributes(def contract.Definition) temporal.SearchAttributes {
 	return temporal.NewSearchAttributes(
 		searchState.ValueSet(string(contract.TxRunning)),
-		searchPlan.ValueSet(shorten(def.Plan, maxKeyword)),
-		searchTools.ValueSet(toolsOf(def)),
+		searchPlan.ValueSet(contract.Keyword(def.Plan)),
+		searchTools.ValueSet(def.SearchTools()),
 	)
-}
-
-// toolsOf lists the tools of a definition, each once.
-func toolsOf(def contract.Definition) []string {
-	var tools []string
-	for _, step := range def.Steps {
-		if name := shorten(step.Tool, maxKeyword); !slices.Contains(tools, name) {
-			tools = append(tools, name)
-		}
-	}
-	return tools
 }
 
 // searchPayloads are the same, as the service itself takes them.
@@ -126,14 +98,14 @@ func searchPayloads(def contract.Definition) (*commonpb.SearchAttributes, error)
 	fields := map[string]*commonpb.Payload{}
 	for name, value := range map[string]any{
 		contract.SearchState: string(contract.TxRunning),
-		contract.SearchPlan:  shorten(def.Plan, maxKeyword),
-		contract.SearchTools: toolsOf(def),
+		contract.SearchPlan:  contract.Keyword(def.Plan),
+		contract.SearchTools: def.SearchTools(),
 	} {
 		payload, err := codec.ToPayload(value)
 		if err != nil {
 			return nil, err
 		}
-		payload.Metadata["type"] = []byte(searchTypes[name].String())
+		payload.Metadata["type"] = []byte(visibility.Attributes[name].String())
 		fields[name] = payload
 	}
 	return &commonpb.SearchAttributes{IndexedFields: fields}, nil

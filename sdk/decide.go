@@ -65,7 +65,7 @@ func (c *Client) Abort(ctx context.Context, id string, d contract.Decision) (con
 	return c.Decide(ctx, id, contract.SignalAbort, d)
 }
 
-// pin makes a decision name the run, and the attempt of its step, that it is about, so that it cannot be taken for one
+// pin makes a decision name the run, and the attempt of its step or the undo plan, that it is about, so that it cannot be taken for one
 // about what comes later. Where nobody can tell, it stays as it is.
 func (c *Client) pin(ctx context.Context, id string, d *contract.Decision) {
 	if d.Run != "" {
@@ -78,6 +78,9 @@ func (c *Client) pin(ctx context.Context, id string, d *contract.Decision) {
 	d.Run = snapshot.Run
 	if step, ok := snapshot.Step(d.Step); ok && d.Attempt == 0 {
 		d.Attempt = step.Attempts
+	}
+	if snapshot.Undo != nil && d.Step == "" && d.Digest == "" {
+		d.Digest = snapshot.Undo.Digest
 	}
 }
 

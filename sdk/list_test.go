@@ -15,6 +15,7 @@ import (
 
 	"github.com/mcpx-go/mcpx/contract"
 	"github.com/mcpx-go/mcpx/internal/devserver"
+	"github.com/mcpx-go/mcpx/internal/visibility"
 )
 
 // populate starts one transaction for each way to be, and gives their IDs by state.
@@ -195,7 +196,7 @@ func TestSearchAttributesRegisteredLaterAreFound(t *testing.T) {
 	ensure(t, namespace)
 	c, _ := connect(t, namespace)
 	require.False(t, c.Indexed(t.Context()))
-	require.NoError(t, devserver.EnsureSearchAttributes(t.Context(), c.Temporal(), namespace, searchTypes))
+	require.NoError(t, devserver.EnsureSearchAttributes(t.Context(), c.Temporal(), namespace, visibility.Attributes))
 	require.False(t, c.Indexed(t.Context()), "it is not asked every time")
 	c.attributes.checked = time.Now().Add(-attributesRecheck)
 	require.True(t, c.Indexed(t.Context()))

@@ -27,6 +27,7 @@ import (
 	"github.com/mcpx-go/mcpx/canon"
 	"github.com/mcpx-go/mcpx/contract"
 	"github.com/mcpx-go/mcpx/internal/devserver"
+	"github.com/mcpx-go/mcpx/internal/visibility"
 )
 
 const (
@@ -69,7 +70,7 @@ func server(t *testing.T) string {
 	}
 	shared.once.Do(func() {
 		shared.server, shared.err = devserver.Start(context.Background(), devserver.Options{
-			Ephemeral: true, Namespace: contract.Namespace, SearchAttributes: searchTypes,
+			Ephemeral: true, Namespace: contract.Namespace, SearchAttributes: visibility.Attributes,
 		})
 	})
 	require.NoError(t, shared.err)

@@ -15,7 +15,7 @@ import (
 	"go.temporal.io/api/workflowservice/v1"
 
 	"github.com/mcpx-go/mcpx/contract"
-	"github.com/mcpx-go/mcpx/internal/stack"
+	"github.com/mcpx-go/mcpx/internal/visibility"
 	"github.com/mcpx-go/mcpx/manifest"
 	"github.com/mcpx-go/mcpx/sdk"
 	"github.com/mcpx-go/mcpx/starter/screen"
@@ -161,8 +161,8 @@ func checkAttributes(ctx context.Context, c *sdk.Client) finding {
 		f.Health, f.What = worth, fmt.Sprintf("cannot be looked at: %v", err)
 		return f
 	}
-	for _, name := range slices.Sorted(maps.Keys(stack.SearchAttributes)) {
-		want := stack.SearchAttributes[name]
+	for _, name := range slices.Sorted(maps.Keys(visibility.Attributes)) {
+		want := visibility.Attributes[name]
 		switch have, ok := list.GetCustomAttributes()[name]; {
 		case !ok:
 			f.Health = worth

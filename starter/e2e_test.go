@@ -22,6 +22,7 @@ import (
 	"github.com/mcpx-go/mcpx/contract"
 	"github.com/mcpx-go/mcpx/examples/workspace"
 	"github.com/mcpx-go/mcpx/internal/devserver"
+	"github.com/mcpx-go/mcpx/internal/proc/proctest"
 	"github.com/mcpx-go/mcpx/internal/stack"
 	"github.com/mcpx-go/mcpx/manifest"
 )
@@ -29,7 +30,7 @@ import (
 // program is mcpx as a process of its own, in a directory with nothing in it.
 type program struct {
 	*exec.Cmd
-	out, err output
+	out, err proctest.Output
 	done     chan struct{}
 }
 
@@ -61,21 +62,6 @@ func (p *program) requireEnd(t *testing.T, code int) {
 		require.Equal(t, code, p.ProcessState.ExitCode(), "stdout:\n%s\nstderr:\n%s", p.out.String(), p.err.String())
 	case <-time.After(2 * wait):
 		t.Fatalf("it does not end; stdout:\n%s\nstderr:\n%s", p.out.String(), p.err.String())
-	}
-}
-
-// requireGone waits until none of the processes is there any more.
-func requireGone(t *testing.T, pids []int) {
-	t.Helper()
-	if runtime.GOOS != "linux" {
-		return
-	}
-	for _, pid := range pids {
-		require.Eventually(t, func() bool {
-			stat, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
-			_, rest, _ := strings.Cut(string(stat), ") ")
-			return err != nil || strings.HasPrefix(rest, "Z")
-		}, wait, poll, "process %d is still there", pid)
 	}
 }
 
@@ -160,7 +146,7 @@ func TestAnInterruptedDemonstrationLeavesNothing(t *testing.T) {
 	require.NoError(t, p.Process.Signal(os.Interrupt))
 	p.requireEnd(t, 1)
 	require.Contains(t, p.err.String(), "interrupted")
-	requireGone(t, children)
+	proctest.RequireGone(t, children...)
 }
 
 // childrenOf lists the processes that a process has started.
@@ -266,7 +252,7 @@ func TestDevRunsEverythingAndEndsWithIt(t *testing.T) {
 
 	require.NoError(t, d.Process.Signal(syscall.SIGTERM))
 	d.requireEnd(t, 0)
-	requireGone(t, d.pids())
+	proctest.RequireGone(t, d.pids()...)
 	r = other.mcpx(t, "list").requireCode(t, 1)
 	require.Contains(t, r.err, "mcpx dev")
 
@@ -276,7 +262,7 @@ func TestDevRunsEverythingAndEndsWithIt(t *testing.T) {
 	other.mcpx(t, "receipt", "provision-workspace/").requireCode(t, 0)
 	require.NoError(t, again.Process.Signal(os.Interrupt))
 	again.requireEnd(t, 0)
-	requireGone(t, d.pids())
+	proctest.RequireGone(t, d.pids()...)
 }
 
 func TestNothingOutlivesAKilledDev(t *testing.T) {
@@ -286,7 +272,7 @@ func TestNothingOutlivesAKilledDev(t *testing.T) {
 	d := develop(t, "--ephemeral")
 	require.NoError(t, d.Process.Kill())
 	<-d.done
-	requireGone(t, d.pids())
+	proctest.RequireGone(t, d.pids()...)
 }
 
 func TestDevEndsWhenAPartDoes(t *testing.T) {
@@ -296,7 +282,7 @@ func TestDevEndsWhenAPartDoes(t *testing.T) {
 	require.NoError(t, victim.Kill())
 	d.requireEnd(t, 1)
 	require.Contains(t, d.err.String(), "compute application")
-	requireGone(t, d.pids())
+	proctest.RequireGone(t, d.pids()...)
 }
 
 func TestDevSaysWhichPortIsTaken(t *testing.T) {

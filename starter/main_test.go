@@ -1,7 +1,6 @@
 package starter_test
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"flag"
@@ -15,6 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/mcpx-go/mcpx/internal/proc/proctest"
 	"github.com/mcpx-go/mcpx/starter"
 	"github.com/mcpx-go/mcpx/starter/screen"
 )
@@ -58,24 +58,6 @@ var everything = []starter.Command{
 	starter.Reject, starter.Resume, starter.Abort, starter.Resolve, starter.Receipt, starter.Doctor, starter.Version, starter.Example,
 }
 
-// output can be read while it is written to.
-type output struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-func (o *output) Write(p []byte) (int, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.buf.Write(p)
-}
-
-func (o *output) String() string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.buf.String()
-}
-
 // ran is what one run of mcpx did.
 type ran struct {
 	code     int
@@ -92,7 +74,7 @@ type typed struct {
 
 func (who typed) mcpx(t *testing.T, args ...string) ran {
 	t.Helper()
-	var out, err output
+	var out, err proctest.Output
 	app := starter.New(examplesText(t), strings.NewReader(who.stdin), screen.Plainly(&out, who.width), screen.Plainly(&err, who.width), everything...)
 	app.Interactive = who.interactive
 	if who.data == "" {

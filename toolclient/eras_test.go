@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mcpx-go/mcpx/contract"
+	"github.com/mcpx-go/mcpx/internal/proc/proctest"
 )
 
 func TestEraOfAStdioServerIsFound(t *testing.T) {
@@ -111,7 +112,7 @@ func TestServerIsStartedWithItsEnvironmentAndSecretsStayHidden(t *testing.T) {
 	server.Secrets = []string{"TOOLCLIENT_TEST_TOKEN"}
 	server.Stdio.Dir = s.dir
 	server.Stdio.Env = map[string]string{"TOKEN": "Bearer ${secret:TOOLCLIENT_TEST_TOKEN}", "PLAIN": "yes"}
-	copied := &output{}
+	copied := &proctest.Output{}
 	p, logged := newPool(t, Options{Stderr: stderrTo(copied)}, server)
 	r := p.Call(within(t, wait), server.Ref(), mutation(wait))
 	require.Equal(t, contract.Answered, r.Written, r.Why)

@@ -3,16 +3,11 @@
 package toolclient
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
-	"io"
-	"net"
-	"net/http"
 	"os"
 	"os/exec"
 	"strings"
-	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -44,29 +39,7 @@ func callOnce(args []string) {
 // A process that is frozen in the middle of a write must not finish it when it wakes up after the write deadline, even
 // though the connection takes bytes again at the very moment of waking.
 func TestFrozenProcessDoesNotFinishItsWriteWhenItWakes(t *testing.T) {
-	read := make(chan struct{})
-	whole := make(chan bool, 1)
-	blocked := make(chan struct{})
-	peer := newHTTPPeer(t, "modern", nil, func(peer *httpPeer) {
-		peer.closeAfterHandshake = true
-		var accepted atomic.Int64
-		peer.onAccept = func(c net.Conn) bool {
-			if accepted.Add(1) <= 2 {
-				return true
-			}
-			_ = c.(*net.TCPConn).SetReadBuffer(4 << 10)
-			r := bufio.NewReader(c)
-			_, _ = r.Peek(1) // the request has begun
-			close(blocked)
-			<-read
-			req, err := http.ReadRequest(r)
-			if err == nil {
-				_, err = io.Copy(io.Discard, req.Body)
-			}
-			whole <- err == nil
-			return false
-		}
-	})
+	peer, stall := newStalledPeer(t)
 	deadline := time.Now().Add(4 * time.Second)
 	caller := exec.Command(os.Args[0], roleFlag, "caller", peer.url, deadline.Format(time.RFC3339Nano))
 	out, err := caller.StdoutPipe()
@@ -76,13 +49,13 @@ func TestFrozenProcessDoesNotFinishItsWriteWhenItWakes(t *testing.T) {
 	defer func() { _ = caller.Process.Kill() }()
 
 	select {
-	case <-blocked:
+	case <-stall.begun:
 	case <-time.After(time.Until(deadline)):
 		t.Fatal("this machine is too slow for the test: the request had not begun by its write deadline")
 	}
 	require.NoError(t, caller.Process.Signal(syscall.SIGSTOP))
 	time.Sleep(time.Until(deadline.Add(100 * time.Millisecond))) // what is tested is that time passes while the process does not
-	close(read)
+	close(stall.read)
 	time.Sleep(100 * time.Millisecond) // the peer empties the kernel's buffers: the connection takes bytes again
 	require.NoError(t, caller.Process.Signal(syscall.SIGCONT))
 
@@ -90,5 +63,5 @@ func TestFrozenProcessDoesNotFinishItsWriteWhenItWakes(t *testing.T) {
 	require.NoError(t, json.NewDecoder(out).Decode(&r))
 	require.NoError(t, caller.Wait())
 	require.Equal(t, contract.MaybeWritten, r.Written, r.Why)
-	require.False(t, <-whole, "the request was finished after its write deadline")
+	require.False(t, <-stall.whole, "the request was finished after its write deadline")
 }

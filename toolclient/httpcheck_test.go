@@ -78,22 +78,13 @@ func TestServerThatChangesItsEraIsFoundAgain(t *testing.T) {
 }
 
 func TestEarlyRefusalOfAHalfWrittenRequestIsKnown(t *testing.T) {
-	peer := newHTTPPeer(t, "modern", nil, func(peer *httpPeer) {
-		peer.closeAfterHandshake = true
-		var accepted atomic.Int64
-		peer.onAccept = func(c net.Conn) bool {
-			if accepted.Add(1) <= 2 {
-				return true
-			}
-			_ = c.(*net.TCPConn).SetReadBuffer(4 << 10)
-			x := &exchangeAt{Conn: c, r: bufio.NewReader(c)}
-			_, _ = http.ReadRequest(x.r)
-			x.json(413, "", "")
-			peer.early.Wait()
-			return false
-		}
-		peer.early.Add(1)
-	})
+	answered := make(chan struct{})
+	peer := newHTTPPeer(t, "modern", nil, afterHandshake(func(c net.Conn) {
+		x := &exchangeAt{Conn: c, r: bufio.NewReader(c)}
+		_, _ = http.ReadRequest(x.r)
+		x.json(413, "", "")
+		<-answered
+	}))
 	p, _ := newPool(t, Options{}, peer.server())
 	o, err := p.find(peer.ref())
 	require.NoError(t, err)
@@ -102,7 +93,7 @@ func TestEarlyRefusalOfAHalfWrittenRequestIsKnown(t *testing.T) {
 	c := mutation(wait)
 	c.Args = json.RawMessage(`{"text":"` + strings.Repeat("x", 12<<20) + `"}`)
 	r := p.Call(within(t, wait), peer.ref(), c)
-	peer.early.Done()
+	close(answered)
 	require.Equal(t, contract.MaybeWritten, r.Written, r.Why)
 	require.Equal(t, 413, r.HTTPStatus)
 }

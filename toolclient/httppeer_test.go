@@ -32,7 +32,6 @@ type httpPeer struct {
 	closeAfterHandshake bool // the handshake's connections are not used again
 	ignorePing          bool
 	onAccept            func(c net.Conn) bool
-	early               sync.WaitGroup // what an onAccept of the test's waits for
 
 	calls    atomic.Int64 // tools/call requests that were read to their end
 	partial  atomic.Int64 // requests that ended before they were whole
@@ -64,6 +63,46 @@ func newHTTPPeer(t *testing.T, era string, onCall func(x *exchangeAt), settings 
 	p.listen("127.0.0.1:0")
 	t.Cleanup(p.stop)
 	return p
+}
+
+// afterHandshake makes onConn serve the connections that follow the handshake, instead of the peer. They take little at
+// a time.
+func afterHandshake(onConn func(c net.Conn)) func(*httpPeer) {
+	return func(p *httpPeer) {
+		p.closeAfterHandshake = true
+		var accepted atomic.Int64
+		p.onAccept = func(c net.Conn) bool {
+			if accepted.Add(1) <= 2 {
+				return true
+			}
+			_ = c.(*net.TCPConn).SetReadBuffer(4 << 10)
+			onConn(c)
+			return false
+		}
+	}
+}
+
+// pause is when a peer stops reading in the middle of the one request that follows the handshake.
+type pause struct {
+	begun chan struct{} // closed when the request has begun
+	read  chan struct{} // the peer reads on when it is closed
+	whole chan bool     // whether the request arrived to its end
+}
+
+func newStalledPeer(t *testing.T) (*httpPeer, pause) {
+	t.Helper()
+	s := pause{make(chan struct{}), make(chan struct{}), make(chan bool, 1)}
+	return newHTTPPeer(t, "modern", nil, afterHandshake(func(c net.Conn) {
+		r := bufio.NewReader(c)
+		_, _ = r.Peek(1)
+		close(s.begun)
+		<-s.read
+		req, err := http.ReadRequest(r)
+		if err == nil {
+			_, err = io.Copy(io.Discard, req.Body)
+		}
+		s.whole <- err == nil
+	})), s
 }
 
 func (p *httpPeer) listen(addr string) {

@@ -3,13 +3,11 @@
 package toolclient
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"io"
 	"log/slog"
 	"os"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -18,6 +16,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/mcpx-go/mcpx/contract"
+	"github.com/mcpx-go/mcpx/internal/proc/proctest"
 )
 
 const (
@@ -44,28 +43,10 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// output can be written and read at the same time.
-type output struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-func (o *output) Write(p []byte) (int, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.buf.Write(p)
-}
-
-func (o *output) String() string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.buf.String()
-}
-
 // newPool makes a pool for a test, and what it logs.
-func newPool(t *testing.T, o Options, servers ...contract.Server) (*Pool, *output) {
+func newPool(t *testing.T, o Options, servers ...contract.Server) (*Pool, *proctest.Output) {
 	t.Helper()
-	logged := &output{}
+	logged := &proctest.Output{}
 	o.Logger = slog.New(slog.NewTextHandler(logged, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	p := NewPool(o)
 	t.Cleanup(func() {

@@ -2,9 +2,12 @@ package toolclient
 
 import (
 	"fmt"
+	"net/url"
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/mcpx-go/mcpx/contract"
 )
 
 // reference finds ${secret:NAME} in a value of a server's entry.
@@ -87,4 +90,31 @@ func (r *secretResolver) scrubber() *strings.Replacer {
 		pairs = append(pairs, v, redacted)
 	}
 	return strings.NewReplacer(pairs...)
+}
+
+// Scrub removes from a text what the server's entry holds of secrets: the values behind ${secret:NAME}, long header and
+// environment values, and a password in its URL. What a server says of itself may repeat them.
+func (p *Pool) Scrub(ref contract.ServerRef, text string) string {
+	o, err := p.find(ref)
+	if err != nil {
+		return text
+	}
+	secrets := o.secrets()
+	declared := map[string]string{}
+	switch {
+	case o.server.HTTP != nil:
+		declared = o.server.HTTP.Headers
+		if u, err := url.Parse(o.server.HTTP.URL); err == nil {
+			password, _ := u.User.Password()
+			secrets.hide(password)
+		}
+	case o.server.Stdio != nil:
+		declared = o.server.Stdio.Env
+	}
+	for _, value := range declared {
+		if _, err := secrets.resolve(value); err != nil {
+			continue // not set here: there is nothing to hide
+		}
+	}
+	return secrets.scrubber().Replace(text)
 }

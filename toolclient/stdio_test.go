@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mcpx-go/mcpx/contract"
+	"github.com/mcpx-go/mcpx/internal/proc/proctest"
 )
 
 func TestStdioReplySaysWhatThePeerDid(t *testing.T) {
@@ -60,9 +61,7 @@ func TestStdioReplySaysWhatThePeerDid(t *testing.T) {
 				require.Equal(t, test.written == contract.NotWritten, r.Sent.IsZero())
 				require.Equal(t, test.written == contract.Answered, !r.Received.IsZero())
 				if test.written == contract.FullyWritten {
-					for _, pid := range s.lines("pids") {
-						requireGone(t, pid)
-					}
+					proctest.RequireGone(t, s.pids(t)...)
 				}
 			})
 		}
@@ -92,7 +91,7 @@ func TestBlockedInputIsNotWrittenOrHalfWritten(t *testing.T) {
 	require.Equal(t, contract.MaybeWritten, replies[0].Written, replies[0].Why)
 	require.Contains(t, replies[0].Why, "only a part of the request was written")
 	require.Equal(t, contract.NotWritten, replies[1].Written, replies[1].Why)
-	requireGone(t, s.lines("pids")[0])
+	proctest.RequireGone(t, s.pids(t)[0])
 	require.Len(t, s.lines("calls"), 1)
 	require.Empty(t, s.lines("broken"), "half a request was read")
 }
@@ -102,7 +101,7 @@ func TestLookThatCannotBeWrittenReplacesADeafServer(t *testing.T) {
 	ref := s.server().Ref()
 	p, _ := newPool(t, Options{}, s.server())
 	require.Equal(t, contract.Answered, p.Call(within(t, wait), ref, mutation(wait)).Written)
-	pid := s.lines("pids")[0]
+	pid := s.pids(t)[0]
 
 	const pipe = 64 << 10 // what a pipe holds on Linux
 	line := func(text int) int {
@@ -121,10 +120,10 @@ func TestLookThatCannotBeWrittenReplacesADeafServer(t *testing.T) {
 	r = p.Call(within(t, 100*time.Millisecond), ref, Call{Tool: "get"})
 	require.Equal(t, contract.NotWritten, r.Written, r.Why)
 	require.Contains(t, r.Why, "the caller's time ran out")
-	require.True(t, alive(pid), "an impatient look is no reason")
+	require.False(t, proctest.Gone(pid), "an impatient look is no reason")
 	r = p.Call(within(t, patience+200*time.Millisecond), ref, Call{Tool: "get"})
 	require.Equal(t, contract.NotWritten, r.Written, r.Why)
-	requireGone(t, pid)
+	proctest.RequireGone(t, pid)
 	require.Len(t, s.lines("calls"), 1)
 }
 
@@ -185,9 +184,7 @@ func TestUnansweredMutationKillsTheServerWithItsGroupOnceItsDeadlineIsPast(t *te
 	r := <-got
 	require.Equal(t, contract.FullyWritten, r.Written)
 	require.Contains(t, r.Why, "is killed if it has not answered by the write deadline")
-	for _, pid := range s.lines("pids") {
-		requireGone(t, pid)
-	}
+	proctest.RequireGone(t, s.pids(t)...)
 	require.Equal(t, contract.NotWritten, p.Call(ctx, ref, mutation(wait)).Written)
 }
 
@@ -211,22 +208,22 @@ func TestUnansweredLookKillsOnlyAnIdleSilentServer(t *testing.T) {
 	ref := s.server().Ref()
 	p, _ := newPool(t, Options{}, s.server())
 	open(t, p, ref)
-	pid := s.lines("pids")[0]
+	pid := s.pids(t)[0]
 
 	require.Equal(t, contract.FullyWritten, p.Call(within(t, 200*time.Millisecond), ref, look).Written)
-	require.True(t, alive(pid), "an impatient look is no reason")
+	require.False(t, proctest.Gone(pid), "an impatient look is no reason")
 
 	other := make(chan Reply, 1)
 	ctx, cancel := context.WithCancel(context.Background())
 	go func() { other <- p.Call(ctx, ref, Call{Tool: "get"}) }()
 	require.Eventually(t, func() bool { return len(s.lines("calls")) == 2 }, wait, tick)
 	require.Equal(t, contract.FullyWritten, p.Call(within(t, 1200*time.Millisecond), ref, look).Written)
-	require.True(t, alive(pid), "another call is in flight")
+	require.False(t, proctest.Gone(pid), "another call is in flight")
 	cancel()
 	require.Equal(t, contract.FullyWritten, (<-other).Written)
 
 	require.Equal(t, contract.FullyWritten, p.Call(within(t, 1200*time.Millisecond), ref, look).Written)
-	requireGone(t, pid)
+	proctest.RequireGone(t, pid)
 }
 
 func TestLateReplyOverStdioIsKept(t *testing.T) {
@@ -249,7 +246,7 @@ func TestLateReplyOverStdioIsKept(t *testing.T) {
 	require.Equal(t, contract.Answered, r.Written)
 	require.JSONEq(t, done, string(r.Result))
 	require.False(t, r.Received.IsZero())
-	require.True(t, alive(s.lines("pids")[0]), "a server that has answered lives on")
+	require.False(t, proctest.Gone(s.pids(t)[0]), "a server that has answered lives on")
 }
 
 func TestCrashedServerIsStartedAgain(t *testing.T) {
@@ -301,7 +298,7 @@ func TestCloseLetsAnIdleServerEndByItself(t *testing.T) {
 	require.Equal(t, contract.Answered, p.Call(within(t, wait), s.server().Ref(), mutation(wait)).Written)
 	require.NoError(t, p.Close())
 	require.Equal(t, []string{"end of input"}, s.lines("ended"))
-	requireGone(t, s.lines("pids")[0])
+	proctest.RequireGone(t, s.pids(t)[0])
 	r := p.Call(within(t, wait), s.server().Ref(), mutation(wait))
 	require.Equal(t, contract.NotWritten, r.Written)
 	require.Contains(t, r.Why, "closed")
@@ -317,7 +314,7 @@ func TestCloseKillsAServerThatDoesNotEnd(t *testing.T) {
 	require.NoError(t, p.Add(s.server()))
 	require.Equal(t, contract.Answered, p.Call(within(t, wait), s.server().Ref(), mutation(wait)).Written)
 	require.NoError(t, p.Close())
-	requireGone(t, s.lines("pids")[0])
+	proctest.RequireGone(t, s.pids(t)[0])
 }
 
 func TestCloseEndsCallsInFlight(t *testing.T) {

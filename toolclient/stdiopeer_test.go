@@ -6,13 +6,11 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"os/signal"
 	"path/filepath"
-	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
@@ -44,6 +42,17 @@ func (s scripted) server() contract.Server {
 func (s scripted) lines(trace string) []string {
 	text, _ := os.ReadFile(filepath.Join(s.dir, trace))
 	return strings.FieldsFunc(string(text), func(r rune) bool { return r == '\n' })
+}
+
+// pids are the processes that the server has been, and those it has started.
+func (s scripted) pids(t *testing.T) (pids []int) {
+	t.Helper()
+	for _, line := range s.lines("pids") {
+		pid, err := strconv.Atoi(line)
+		require.NoError(t, err)
+		pids = append(pids, pid)
+	}
+	return pids
 }
 
 func (s scripted) signal(t *testing.T, name string) {
@@ -280,23 +289,4 @@ func metaText(r request) string {
 	var b bytes.Buffer
 	_ = json.NewEncoder(&b).Encode(r.Params.Meta)
 	return strings.TrimSpace(b.String())
-}
-
-// alive tells whether a process of that id runs. A zombie does not.
-func alive(pid string) bool {
-	n, err := strconv.Atoi(pid)
-	if err != nil || errors.Is(syscall.Kill(n, 0), syscall.ESRCH) {
-		return false
-	}
-	stat, err := os.ReadFile("/proc/" + pid + "/stat")
-	if err != nil {
-		return runtime.GOOS != "linux"
-	}
-	_, rest, _ := strings.Cut(string(stat), ") ")
-	return !strings.HasPrefix(rest, "Z")
-}
-
-func requireGone(t *testing.T, pid string) {
-	t.Helper()
-	require.Eventually(t, func() bool { return !alive(pid) }, wait, tick, "process %s is still there", pid)
 }

@@ -22,6 +22,7 @@ import (
 
 	"github.com/mcpx-go/mcpx/activities"
 	"github.com/mcpx-go/mcpx/contract"
+	"github.com/mcpx-go/mcpx/internal/visibility"
 	"github.com/mcpx-go/mcpx/manifest"
 	"github.com/mcpx-go/mcpx/toolclient"
 	"github.com/mcpx-go/mcpx/workflows"
@@ -76,7 +77,7 @@ func Start(ctx context.Context, o Options) (*Worker, error) {
 	attributes := searchAttributes(ctx, o.Client, o.Namespace)
 	if !attributes {
 		logger.Warn("MCPx's search attributes are not registered: lists cannot be filtered by state",
-			"namespace", o.Namespace, "attributes", []string{contract.SearchState, contract.SearchPlan, contract.SearchTools})
+			"namespace", o.Namespace, "attributes", slices.Sorted(maps.Keys(visibility.Attributes)))
 	}
 	w := &Worker{pool: toolclient.NewPool(toolclient.Options{Logger: logger}), failed: make(chan error, 1)}
 	acts := &activities.Activities{
@@ -153,6 +154,9 @@ func (w *Worker) Stop() {
 	}
 }
 
+// reporting is how long a call may take to say what it knows after its timeout.
+const reporting = 2 * time.Second
+
 // stopTimeout lets every call that was begun come to its end.
 func stopTimeout(o Options) time.Duration {
 	if o.StopTimeout > 0 {
@@ -160,7 +164,13 @@ func stopTimeout(o Options) time.Duration {
 	}
 	longest := 15 * time.Second
 	for _, tool := range o.Manifest.Tools {
-		longest = max(longest, tool.Timeout.Std()+2*time.Second)
+		longest = max(longest, tool.Timeout.Std()+reporting)
+		if tool.Inspect != nil {
+			longest = max(longest, tool.Inspect.Timeout.Std()+reporting)
+		}
+		if tool.Compensate != nil {
+			longest = max(longest, tool.Compensate.Timeout.Std()+reporting)
+		}
 	}
 	return longest
 }
@@ -181,12 +191,7 @@ func searchAttributes(ctx context.Context, c client.Client, namespace string) bo
 	if err != nil {
 		return false
 	}
-	for _, name := range []string{contract.SearchState, contract.SearchPlan, contract.SearchTools} {
-		if _, ok := list.GetCustomAttributes()[name]; !ok {
-			return false
-		}
-	}
-	return true
+	return visibility.Registered(list.GetCustomAttributes())
 }
 
 // checkNamespace refuses a namespace that forgets closed transactions before their ttl has passed: the same intent could

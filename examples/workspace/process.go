@@ -9,17 +9,13 @@ import (
 	"io"
 	"net/url"
 	"os/exec"
-	"runtime"
 	"sync"
-	"time"
+
+	"github.com/mcpx-go/mcpx/internal/proc"
 )
 
 // stderrTail is how much of a process's standard error is kept, in bytes.
 const stderrTail = 16 << 10
-
-// pipeGrace is how long the output of an ended process is still awaited, in
-// case something it started keeps its pipes open.
-const pipeGrace = 2 * time.Second
 
 // ErrNotReady says that a process ended, or was given up, before it announced
 // that it accepts connections.
@@ -93,7 +89,7 @@ func (p *Process) PID() int { return p.current().ready.PID }
 func (p *Process) Client() *Client { return NewClient(p.URL()) }
 
 // Done returns a channel that is closed when the newest run has ended.
-func (p *Process) Done() <-chan struct{} { return p.current().done }
+func (p *Process) Done() <-chan struct{} { return p.current().process.Done() }
 
 func (p *Process) current() *child {
 	p.mu.Lock()
@@ -146,40 +142,23 @@ func (p *Process) start(ctx context.Context) error {
 
 // child is one run of an executable.
 type child struct {
-	cmd   *exec.Cmd
-	stdin io.Closer
-	log   *tail
-	ready readyLine
-	done  chan struct{} // closed when the run has ended
-	err   error         // how it ended; read after done
+	process *proc.Process
+	stdin   io.Closer
+	log     *tail
+	ready   readyLine
 }
 
 func startChild(ctx context.Context, path string, args []string, stderr io.Writer) (*child, error) {
-	c := &child{cmd: exec.Command(path, args...), log: &tail{mirror: stderr}, done: make(chan struct{})}
+	c := &child{log: &tail{mirror: stderr}}
 	announced := &firstLine{line: make(chan []byte, 1)}
-	c.cmd.Stdout = announced
-	c.cmd.Stderr = c.log
-	c.cmd.WaitDelay = pipeGrace
-	ownGroup(c.cmd)
+	cmd := exec.Command(path, args...)
+	cmd.Stdout = announced
+	cmd.Stderr = c.log
 	var err error
-	if c.stdin, err = c.cmd.StdinPipe(); err != nil {
+	if c.stdin, err = cmd.StdinPipe(); err != nil {
 		return nil, err
 	}
-
-	started := make(chan error, 1)
-	go func() {
-		// On Linux a child's death signal is bound to the thread that started
-		// it, so that thread must live as long as the child.
-		runtime.LockOSThread()
-		defer runtime.UnlockOSThread()
-		err := c.cmd.Start()
-		started <- err
-		if err == nil {
-			c.err = c.cmd.Wait()
-		}
-		close(c.done)
-	}()
-	if err := <-started; err != nil {
+	if c.process, err = proc.Start(cmd); err != nil {
 		return nil, err
 	}
 
@@ -190,34 +169,23 @@ func startChild(ctx context.Context, path string, args []string, stderr io.Write
 			return nil, fmt.Errorf("%w: it announced %q", ErrNotReady, line)
 		}
 		return c, nil
-	case <-c.done:
-		return nil, fmt.Errorf("%w: it ended (%v) and logged: %s", ErrNotReady, c.err, c.log)
+	case <-c.process.Done():
+		return nil, fmt.Errorf("%w: it ended (%v) and logged: %s", ErrNotReady, c.process.ExitError(), c.log)
 	case <-ctx.Done():
 		c.kill()
 		return nil, fmt.Errorf("%w: %w; it logged: %s", ErrNotReady, context.Cause(ctx), c.log)
 	}
 }
 
-func (c *child) ended() bool {
-	select {
-	case <-c.done:
-		return true
-	default:
-		return false
-	}
-}
-
 func (c *child) kill() {
-	if !c.ended() {
-		killGroup(c.cmd.Process)
-	}
-	<-c.done
+	_ = c.process.Kill() // a refusal means that it is ending by itself
+	<-c.process.Done()
 }
 
 func (c *child) stop(ctx context.Context) error {
 	_ = c.stdin.Close() // a run that has ended has closed it already
 	select {
-	case <-c.done:
+	case <-c.process.Done():
 		return nil
 	case <-ctx.Done():
 		c.kill()

@@ -25,6 +25,7 @@ import (
 	"github.com/mcpx-go/mcpx/activities"
 	"github.com/mcpx-go/mcpx/contract"
 	"github.com/mcpx-go/mcpx/internal/devserver"
+	"github.com/mcpx-go/mcpx/internal/visibility"
 	"github.com/mcpx-go/mcpx/manifest"
 	"github.com/mcpx-go/mcpx/toolclient"
 	"github.com/mcpx-go/mcpx/workflows"
@@ -50,11 +51,7 @@ type bench struct {
 func start(b *testing.B) *bench {
 	temporalServer, err := devserver.Start(context.Background(), devserver.Options{
 		DataDir: b.TempDir(), Namespace: contract.Namespace, Retention: 31 * 24 * time.Hour,
-		SearchAttributes: map[string]enumspb.IndexedValueType{
-			contract.SearchState: enumspb.INDEXED_VALUE_TYPE_KEYWORD,
-			contract.SearchPlan:  enumspb.INDEXED_VALUE_TYPE_KEYWORD,
-			contract.SearchTools: enumspb.INDEXED_VALUE_TYPE_KEYWORD_LIST,
-		},
+		SearchAttributes: visibility.Attributes,
 	})
 	require.NoError(b, err)
 	b.Cleanup(func() { require.NoError(b, temporalServer.Stop(context.Background())) })

@@ -5,7 +5,6 @@ package proc_test
 import (
 	"bufio"
 	"bytes"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -23,6 +22,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/mcpx-go/mcpx/internal/proc"
+	"github.com/mcpx-go/mcpx/internal/proc/proctest"
 )
 
 const (
@@ -116,30 +116,12 @@ func role(name string, args ...string) *exec.Cmd {
 	return exec.Command(os.Args[0], append([]string{roleFlag, name}, args...)...)
 }
 
-// output collects a child's output and can be read while the child writes.
-type output struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-func (o *output) Write(p []byte) (int, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.buf.Write(p)
-}
-
-func (o *output) String() string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.buf.String()
-}
-
-// pid waits for the first whole line of the output and reads it as a process id.
-func (o *output) pid(t *testing.T) int {
+// printedPid waits for the first whole line of the output and reads it as a process id.
+func printedPid(t *testing.T, out *proctest.Output) int {
 	t.Helper()
 	var pid int
 	require.Eventually(t, func() bool {
-		line, _, whole := strings.Cut(o.String(), "\n")
+		line, _, whole := strings.Cut(out.String(), "\n")
 		if !whole {
 			return false
 		}
@@ -150,9 +132,9 @@ func (o *output) pid(t *testing.T) int {
 	return pid
 }
 
-func start(t *testing.T, cmd *exec.Cmd) (*proc.Process, *output) {
+func start(t *testing.T, cmd *exec.Cmd) (*proc.Process, *proctest.Output) {
 	t.Helper()
-	out := &output{}
+	out := &proctest.Output{}
 	cmd.Stdout = out
 	p, err := proc.Start(cmd)
 	require.NoError(t, err)
@@ -160,27 +142,9 @@ func start(t *testing.T, cmd *exec.Cmd) (*proc.Process, *output) {
 	return p, out
 }
 
-// requireGone waits until no process has the id. A zombie whose parent is somebody else counts as gone.
-func requireGone(t *testing.T, pid int) {
-	t.Helper()
-	require.Eventually(t, func() bool { return gone(pid) }, wait, tick, "process %d is still there", pid)
-}
-
-func gone(pid int) bool {
-	if errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) {
-		return true
-	}
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		return errors.Is(err, os.ErrNotExist) && runtime.GOOS == "linux"
-	}
-	_, rest, _ := strings.Cut(string(stat), ") ")
-	return strings.HasPrefix(rest, "Z")
-}
-
 func TestChildLeadsItsOwnGroup(t *testing.T) {
 	p, out := start(t, role("sleeper"))
-	require.Equal(t, p.Pid(), out.pid(t))
+	require.Equal(t, p.Pid(), printedPid(t, out))
 	group, err := syscall.Getpgid(p.Pid())
 	require.NoError(t, err)
 	require.Equal(t, p.Pid(), group)
@@ -216,7 +180,7 @@ func TestExitErrorIsNilWhileTheChildRuns(t *testing.T) {
 
 func TestStopLetsTheChildFinish(t *testing.T) {
 	p, out := start(t, role("polite"))
-	out.pid(t)
+	printedPid(t, out)
 	require.NoError(t, p.Stop(wait))
 	require.NoError(t, p.ExitError())
 	require.Contains(t, out.String(), "bye")
@@ -224,9 +188,9 @@ func TestStopLetsTheChildFinish(t *testing.T) {
 
 func TestStopKillsAChildThatDoesNotListen(t *testing.T) {
 	p, out := start(t, role("stubborn"))
-	pid := out.pid(t)
+	pid := printedPid(t, out)
 	require.NoError(t, p.Stop(50*time.Millisecond))
-	requireGone(t, pid)
+	proctest.RequireGone(t, pid)
 	var exit *exec.ExitError
 	require.ErrorAs(t, p.ExitError(), &exit)
 }
@@ -241,9 +205,9 @@ func TestSignalsToAnEndedChildAreRefused(t *testing.T) {
 
 func TestStopEndsTheWholeGroup(t *testing.T) {
 	p, out := start(t, role("family", "stays"))
-	grandchild := out.pid(t)
+	grandchild := printedPid(t, out)
 	require.NoError(t, p.Stop(wait))
-	requireGone(t, grandchild)
+	proctest.RequireGone(t, grandchild)
 }
 
 func TestWhatAnEndedChildLeavesBehindIsKilled(t *testing.T) {
@@ -251,11 +215,11 @@ func TestWhatAnEndedChildLeavesBehindIsKilled(t *testing.T) {
 	stdin, err := cmd.StdinPipe()
 	require.NoError(t, err)
 	p, out := start(t, cmd)
-	grandchild := out.pid(t)
+	grandchild := printedPid(t, out)
 	_, err = io.WriteString(stdin, "\n")
 	require.NoError(t, err)
 	require.NoError(t, p.Wait(), "the inherited output must not hold the end back")
-	requireGone(t, grandchild)
+	proctest.RequireGone(t, grandchild)
 }
 
 func TestPipesDeliverEverythingTheChildWrote(t *testing.T) {
@@ -288,7 +252,7 @@ func TestFailedStartNamesTheCommandAndClosesTheChildsEnds(t *testing.T) {
 
 func TestConcurrentStopsAgree(t *testing.T) {
 	p, out := start(t, role("sleeper"))
-	out.pid(t)
+	printedPid(t, out)
 	var group sync.WaitGroup
 	for range 16 {
 		group.Go(func() {
@@ -307,14 +271,14 @@ func TestChildDiesWithItsKilledParent(t *testing.T) {
 	}
 	// Not through the package under test: its group kill must not do the work.
 	parent := role("parent")
-	out := &output{}
+	out := &proctest.Output{}
 	parent.Stdout = out
 	parent.WaitDelay = wait
 	require.NoError(t, parent.Start())
-	child := out.pid(t)
+	child := printedPid(t, out)
 	require.Eventually(t, func() bool { return strings.Contains(out.String(), "ready") }, wait, tick)
-	require.False(t, gone(child))
+	require.False(t, proctest.Gone(child))
 	require.NoError(t, parent.Process.Kill())
 	require.Error(t, parent.Wait())
-	requireGone(t, child)
+	proctest.RequireGone(t, child)
 }

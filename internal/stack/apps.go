@@ -19,9 +19,9 @@ import (
 	"github.com/mcpx-go/mcpx/manifest"
 )
 
-// AppServers says which servers of a manifest are example applications on this machine: those at the default ports, and
-// those that have an application's name and a contract for the tool that it creates with. The keys are the servers'
-// local names; the ports are those of the manifest.
+// AppServers says which servers of a manifest are example applications on this machine: those with a contract for the
+// tool that an application creates with, and that application's name or default port. The keys are the servers' local
+// names; the ports are those of the manifest.
 func AppServers(m *manifest.Manifest) map[string]workspace.App {
 	apps := map[string]workspace.App{}
 	for name, server := range m.Servers {
@@ -35,7 +35,7 @@ func AppServers(m *manifest.Manifest) map[string]workspace.App {
 		}
 		for _, app := range workspace.Apps() {
 			_, listed := m.Tools[name+"/"+app.Tools()[0]]
-			if port == app.Port || name == string(app.Kind) && listed {
+			if listed && (port == app.Port || name == string(app.Kind)) {
 				app.Port = port
 				apps[name] = app
 			}

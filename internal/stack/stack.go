@@ -16,7 +16,6 @@ import (
 	"sync"
 	"time"
 
-	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/log"
 	"golang.org/x/sync/errgroup"
@@ -24,6 +23,7 @@ import (
 	"github.com/mcpx-go/mcpx/contract"
 	"github.com/mcpx-go/mcpx/examples/workspace"
 	"github.com/mcpx-go/mcpx/internal/devserver"
+	"github.com/mcpx-go/mcpx/internal/visibility"
 	"github.com/mcpx-go/mcpx/manifest"
 	"github.com/mcpx-go/mcpx/sdk"
 	"github.com/mcpx-go/mcpx/worker"
@@ -35,13 +35,6 @@ const (
 	workerGrace = 5 * time.Second
 	appGrace    = 5 * time.Second
 )
-
-// SearchAttributes are what MCPx registers in its namespace.
-var SearchAttributes = map[string]enumspb.IndexedValueType{
-	contract.SearchState: enumspb.INDEXED_VALUE_TYPE_KEYWORD,
-	contract.SearchPlan:  enumspb.INDEXED_VALUE_TYPE_KEYWORD,
-	contract.SearchTools: enumspb.INDEXED_VALUE_TYPE_KEYWORD_LIST,
-}
 
 // Options say what a stack consists of. Manifest is required.
 type Options struct {
@@ -185,7 +178,7 @@ func (s *Stack) startTemporal(ctx context.Context) (err error) {
 	}
 	s.Server, err = devserver.Start(ctx, devserver.Options{
 		DataDir: dir, Ephemeral: o.Ephemeral, UI: o.UI, Port: o.Port, UIPort: o.UIPort,
-		Namespace: s.Namespace, Retention: o.Manifest.LongestTTL(), SearchAttributes: SearchAttributes,
+		Namespace: s.Namespace, Retention: o.Manifest.LongestTTL(), SearchAttributes: visibility.Attributes,
 	})
 	if err != nil {
 		return err
@@ -213,7 +206,7 @@ func (s *Stack) prepare(ctx context.Context, c client.Client, namespace string) 
 func Prepare(ctx context.Context, s devserver.Services, namespace string, m *manifest.Manifest, logger *slog.Logger) error {
 	for _, ensure := range []func() error{
 		func() error { return devserver.EnsureNamespace(ctx, s, namespace, m.LongestTTL()) },
-		func() error { return devserver.EnsureSearchAttributes(ctx, s, namespace, SearchAttributes) },
+		func() error { return devserver.EnsureSearchAttributes(ctx, s, namespace, visibility.Attributes) },
 	} {
 		err := ensure()
 		if errors.Is(err, devserver.ErrNotPermitted) {

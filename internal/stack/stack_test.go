@@ -176,31 +176,30 @@ func TestARunningTemporalIsUsedWhereOneIsNamed(t *testing.T) {
 	}, wait, poll, "the search attributes are registered there as well")
 }
 
-func TestAppServersAreThoseAtTheDefaultPortsAndThoseOfTheirNames(t *testing.T) {
-	m, err := manifest.New(
-		contract.Server{Name: "db", HTTP: &contract.HTTPServer{URL: "http://localhost:9101/mcp"}},
-		contract.Server{Name: "web", WebMCP: &contract.WebMCPServer{Origin: "http://127.0.0.1:9104"}},
-		contract.Server{Name: "elsewhere", HTTP: &contract.HTTPServer{URL: "http://db.example:9101/mcp"}},
-		contract.Server{Name: "other", HTTP: &contract.HTTPServer{URL: "http://127.0.0.1:8080/mcp"}},
-		contract.Server{Name: "child", Stdio: &contract.StdioServer{Command: []string{"cat"}}},
-	)
-	require.NoError(t, err)
-	kinds := map[string]workspace.Kind{}
-	for name, app := range stack.AppServers(m) {
-		kinds[name] = app.Kind
-	}
-	require.Equal(t, map[string]workspace.Kind{"db": workspace.Database, "web": workspace.Frontend}, kinds)
-
-	m, err = manifest.Parse("mcpx.yaml", []byte(`version: 1
+func TestAppServersAreRecognisedByTheirToolAndNameOrPort(t *testing.T) {
+	m, err := manifest.Parse("mcpx.yaml", []byte(`version: 1
 servers:
+  db: {http: {url: "http://localhost:9101/mcp"}}
+  web: {webmcp: {origin: "http://127.0.0.1:9104"}}
   routing: {http: {url: "http://127.0.0.1:4711/mcp"}}
   compute: {http: {url: "http://127.0.0.1:4712/mcp"}}
-tools: {routing/create_route: {key: [name]}}
+  theirs: {http: {url: "http://127.0.0.1:9102/mcp"}}
+  elsewhere: {http: {url: "http://db.example:9101/mcp"}}
+  child: {stdio: {command: [cat]}}
+tools:
+  db/create_database: {key: [name]}
+  web/deploy: {key: [name]}
+  routing/create_route: {key: [name]}
+  elsewhere/create_database: {key: [name]}
+  child/create_database: {key: [name]}
 `))
 	require.NoError(t, err)
-	apps := stack.AppServers(m)
-	require.Len(t, apps, 1, "a name alone is not enough")
-	require.Equal(t, 4711, apps["routing"].Port)
+	ports := map[string]int{}
+	for name, app := range stack.AppServers(m) {
+		ports[name] = app.Port
+	}
+	require.Equal(t, map[string]int{"db": 9101, "web": 9104, "routing": 4711}, ports,
+		"neither a name nor a port alone is enough")
 }
 
 func TestAStackNeedsAManifest(t *testing.T) {
