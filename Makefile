@@ -41,7 +41,7 @@ demo: build temporal ## Tells the story on real servers (DEMO_FLAGS="--yes" asks
 	MCPX_TEMPORAL="$(TEMPORAL)" $(BIN)/mcpx demo workspace $(DEMO_FLAGS)
 
 .PHONY: dev
-dev: build temporal ## Runs Temporal, worker, console and the example applications
+dev: build temporal ## Runs Temporal, a worker and the example applications
 	MCPX_TEMPORAL="$(TEMPORAL)" $(BIN)/mcpx dev $(DEV_FLAGS)
 
 .PHONY: test

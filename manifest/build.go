@@ -119,7 +119,7 @@ func (b *builder) policies() {
 		field := joined("approvers", m.name)
 		key, problem := approverKey(m.value)
 		if problem != "" {
-			b.add(m.value.place, field, `such as "ed25519:…" with the 32 bytes of the key in base64; "mcpx keys approver" makes one`, "%s", problem)
+			b.add(m.value.place, field, `such as "ed25519:…" with the 32 bytes of the key in base64`, "%s", problem)
 			continue
 		}
 		if strings.TrimSpace(m.name) == "" {

@@ -70,7 +70,7 @@ tools:
       args: {name: "${args.name}", of: "${result.id}", tx: "${tx.id}", step: "${step.attempt}"}
       present: response.owner == tx.id && response.id == result.ident
       absent: error.code == "NOT_FOUND"
-      result: {route_id: "${response.id}", name: "${args.name}", tx: "${tx.plan}"}
+      result: {route_id: "${response.id}", name: "${args.name}", tx: "${tx.id}"}
       before: true
       timeout: 1s
     compensate: {tool: delete_route, args: {route_id: "${result.route_id}"}, retries: 5, timeout: 3s, settle: 4s, within: 24h}
@@ -113,7 +113,7 @@ plans:
 			Server: "files", Tool: "get_route",
 			Args:    contract.Template(`{"name":"${args.name}","of":"${result.id}","tx":"${tx.id}","step":"${step.attempt}"}`),
 			Present: `response.owner == tx.id && response.id == result.ident`, Absent: `error.code == "NOT_FOUND"`,
-			Result: contract.Template(`{"route_id":"${response.id}","name":"${args.name}","tx":"${tx.plan}"}`), Before: true,
+			Result: contract.Template(`{"route_id":"${response.id}","name":"${args.name}","tx":"${tx.id}"}`), Before: true,
 			Proves: []contract.Proof{contract.ProofTx, contract.ProofResult}, Timeout: second(1),
 		},
 		Compensate: &contract.Compensate{

@@ -79,6 +79,9 @@ func (b *builder) root(p contract.Path, at *node, field string, roots []string) 
 		return false
 	}
 	members := fixedMembers[p.Root]
+	if p.Root == "tx" && slices.Contains(roots, "response") {
+		members = members[:1] // the activity that looks knows no more of the transaction
+	}
 	if members == nil {
 		return true
 	}

@@ -97,7 +97,8 @@ type EndedError struct {
 
 func (e *EndedError) Error() string {
 	return fmt.Sprintf("%s was ended from outside (%s): effects of it may remain in the world, and nothing is started again "+
-		"before its owners were asked. See how far it came with `mcpx status %s`, then `mcpx recover %s`", e.ID, e.How, e.ID, e.ID)
+		"before its owners were asked. See how far it came with `mcpx status %s`; "+
+		"`temporal workflow reset --workflow-id %s --type LastWorkflowTask` takes it over, asks every owner and repeats nothing", e.ID, e.How, e.ID, e.ID)
 }
 
 // Is makes errors.Is(err, ErrEffectsMayRemain) true.

@@ -98,7 +98,7 @@ func (c *Client) outlived(ctx context.Context, id, run string, end closing, pati
 	snapshot.State, snapshot.Reason, snapshot.Waiting = contract.TxTerminated, end.how, ""
 	snapshot.Ended = end.at
 	snapshot.Notes = append(snapshot.Notes,
-		fmt.Sprintf("ended from outside: effects of it may remain; `mcpx recover %s` asks their owners", id))
+		fmt.Sprintf("ended from outside: effects of it may remain; `temporal workflow reset --workflow-id %s --type LastWorkflowTask` takes it over and asks their owners", id))
 	return snapshot, whole, nil
 }
 

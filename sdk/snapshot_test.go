@@ -108,7 +108,7 @@ func TestWhatWasEndedFromOutsideIsShownAsTerminated(t *testing.T) {
 	require.Contains(t, snapshot.Reason, "stuck")
 	require.False(t, snapshot.Ended.IsZero())
 	require.Len(t, snapshot.Steps, 1, "a worker tells how far it came")
-	require.Contains(t, strings.Join(snapshot.Notes, "\n"), "mcpx recover "+started.ID)
+	require.Contains(t, strings.Join(snapshot.Notes, "\n"), "reset --workflow-id "+started.ID)
 
 	stop()
 	c.queryWait = tick * 20

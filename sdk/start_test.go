@@ -315,7 +315,7 @@ func TestWhatWasEndedFromOutsideIsRefused(t *testing.T) {
 				_, err := c.Start(t.Context(), r)
 				require.ErrorIs(t, err, ErrEffectsMayRemain)
 				require.ErrorContains(t, err, test.how)
-				require.ErrorContains(t, err, "mcpx recover "+id)
+				require.ErrorContains(t, err, "reset --workflow-id "+id)
 			}
 			_, err := c.Receipt(t.Context(), id)
 			require.ErrorIs(t, err, ErrEffectsMayRemain)

@@ -147,7 +147,7 @@ func checkNamespace(ctx context.Context, c *sdk.Client, m *manifest.Manifest) fi
 	longest := m.LongestTTL()
 	if retention > 0 && retention < longest {
 		f.Health = bad
-		f.What += fmt.Sprintf(", but outcomes are to be remembered for %s: `temporal operator namespace update --retention %s %s`", longest, longest, c.Namespace())
+		f.What += fmt.Sprintf(", but outcomes are to be remembered for %s: `temporal operator namespace update --retention %s --namespace %s`", longest, longest, c.Namespace())
 		return f
 	}
 	f.What += fmt.Sprintf(", which covers the longest ttl (%s)", longest)

@@ -201,7 +201,7 @@ func checkNamespace(ctx context.Context, o Options) error {
 		&workflowservice.DescribeNamespaceRequest{Namespace: o.Namespace})
 	if notFound := (*serviceerror.NamespaceNotFound)(nil); errors.As(err, &notFound) {
 		return fmt.Errorf("namespace %s does not exist: `mcpx dev` makes it on its own server; elsewhere make it with "+
-			"`temporal operator namespace create --retention %s %s`", o.Namespace, o.Manifest.LongestTTL(), o.Namespace)
+			"`temporal operator namespace create --retention %s --namespace %s`", o.Namespace, o.Manifest.LongestTTL(), o.Namespace)
 	}
 	if err != nil {
 		return fmt.Errorf("namespace %s: %w", o.Namespace, err)
@@ -209,7 +209,7 @@ func checkNamespace(ctx context.Context, o Options) error {
 	retention := described.GetConfig().GetWorkflowExecutionRetentionTtl().AsDuration()
 	if longest := o.Manifest.LongestTTL(); retention > 0 && retention < longest {
 		return fmt.Errorf("namespace %s keeps closed workflows for %s, but the manifest answers the same intent for %s: "+
-			"raise it with `temporal operator namespace update --retention %s %s`, or shorten the ttl",
+			"raise it with `temporal operator namespace update --retention %s --namespace %s`, or shorten the ttl",
 			o.Namespace, retention, longest, longest, o.Namespace)
 	}
 	return nil

@@ -2,6 +2,7 @@ package view
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -66,7 +67,9 @@ func Next(s *screen.Screen, tx contract.Snapshot) string {
 		for _, step := range tx.Steps {
 			options = append(options, resolutions(id, step)...)
 		}
-		options = append(options, [2]string{"mcpx abort " + id, "stop, and ask about the rollback"})
+		if slices.ContainsFunc(tx.Steps, func(s contract.StepSnapshot) bool { return s.State == contract.StepUnknown }) {
+			options = append(options, [2]string{"mcpx abort " + id, "stop, and ask about the rollback"})
+		}
 	default:
 		return ""
 	}
