@@ -97,11 +97,17 @@ func (t *transaction) resumeStep(s *step, from contract.CarriedStep) {
 	s.undoing = undoing{sent: from.Sent, horizon: from.UndoHorizon, acknowledged: from.UndoAcknowledged}
 }
 
+// takenOver is why nothing new is started after a Temporal reset.
+const takenOver = "taken over after a Temporal reset, which by itself repeats nothing"
+
 // distrust takes over a transaction whose history was rewound by a Temporal reset. Another run may have done anything
-// since: every step that this history dispatched is in doubt, every other one is asked about before it is dispatched.
-// What was approved was approved for another run; a reason to stop stays one.
+// since, a rollback that a human approved included: every step is asked about, and none is executed. What was approved
+// was approved for another run. Where effects are found, a human decides: roll back, keep them, or resume.
 func (t *transaction) distrust() {
 	t.notes = append(t.notes, "taken over after a Temporal reset: every owner is asked before anything is done")
+	if t.stopping == "" && t.state != contract.TxAwaitingStartApproval {
+		t.stopping = takenOver
+	}
 	t.plans = max(t.plans, 1) // an approval has to name its plan's digest from now on
 	t.reason = ""
 	if t.state == contract.TxAwaitingStartApproval {

@@ -144,33 +144,54 @@ func decode(raw converter.RawValue) (contract.Decision, error) {
 }
 
 // judge decides whether a decision counts, does what it says if so, and records it, one after another in the order in
-// which they arrive. In a run made by a Temporal reset none counts: the reset may have re-applied what a human said to
+// which they arrive. A decision has to count when it arrives, and still when it has been checked: it is about what its
+// sender could see. In a run made by a Temporal reset none counts: the reset may have re-applied what a human said to
 // another run.
 func (t *transaction) judge(ctx workflow.Context, signal string, raw converter.RawValue) contract.Judged {
-	turn := t.arrived
-	t.arrived++
-	wait(ctx, func() bool { return t.judged == turn })
-	defer func() { t.judged++ }()
 	d, err := decode(raw)
+	if err == nil {
+		_, err = t.weigh(signal, d)
+	}
 	if err != nil {
 		return t.note(signal, d, false, err.Error())
 	}
-	ctx = workflow.WithLocalActivityOptions(ctx, workflow.LocalActivityOptions{
-		ScheduleToCloseTimeout: time.Minute, Summary: signal,
-	})
-	var run string
-	if err := workflow.ExecuteLocalActivity(ctx, contract.ActivityGeneration).Get(ctx, &run); err != nil {
+	turn, about := t.arrived, t.subject(signal, d)
+	t.arrived++
+	defer func() { t.judged++ }()
+	wait(ctx, func() bool { return t.judged == turn })
+	run, err := t.generation(ctx, signal)
+	switch {
+	case err != nil:
 		return t.note(signal, d, false, "it could not be checked: "+message(err))
-	}
-	if run != t.tx.Run {
+	case run != t.tx.Run:
 		t.rewind()
-		return t.note(signal, d, false, "this run was made by a Temporal reset: look at the plan published next, and decide again")
+		return t.note(signal, d, false, "this run was made by a Temporal reset: look at what it asks next, and decide again")
+	case t.subject(signal, d) != about:
+		return t.note(signal, d, false, "the transaction has moved on: look at it again")
 	}
 	effect, err := t.weigh(signal, d)
 	if err != nil {
 		return t.note(signal, d, false, err.Error())
 	}
 	return t.note(signal, d, true, effect())
+}
+
+// generation is the run in which the worker finds itself, recorded so that a replay sees the same.
+func (t *transaction) generation(ctx workflow.Context, why string) (run string, err error) {
+	ctx = workflow.WithLocalActivityOptions(ctx, workflow.LocalActivityOptions{ScheduleToCloseTimeout: time.Minute, Summary: why})
+	err = workflow.ExecuteLocalActivity(ctx, contract.ActivityGeneration).Get(ctx, &run)
+	return run, err
+}
+
+// subject is what a decision is about: the open question, or the state that a step is in. An abort is about everything.
+func (t *transaction) subject(signal string, d contract.Decision) any {
+	switch signal {
+	case contract.SignalAbort:
+		return nil
+	case contract.SignalResolveStep:
+		return t.byID[d.Step].since
+	}
+	return t.ask
 }
 
 // allJudged tells whether every decision that has arrived has been judged.
@@ -246,6 +267,8 @@ func (t *transaction) weighDigest(approve bool, d contract.Decision) error {
 		return fmt.Errorf("it names plan %.12s, the one that waits is %.12s: look at it again", d.Digest, t.undo.Digest)
 	case !approve:
 		return nil
+	case !workflow.Now(t.ctx).After(t.undo.Published):
+		return errors.New("it came before the plan was published")
 	case t.undo.Version > 1:
 		return fmt.Errorf("this is plan number %d: name its digest %.12s", t.undo.Version, t.undo.Digest)
 	case t.ask.quorum > 1 || t.ask.fourEyes:
@@ -281,6 +304,11 @@ func (t *transaction) weighAnswer(approve bool, d contract.Decision) (func() str
 
 // weighResume: forward recovery is possible where steps have failed or were skipped, and nothing was undone yet.
 func (t *transaction) weighResume(d contract.Decision) (func() string, error) {
+	if d.Digest != "" || t.undo.Version > 1 && d.Attempt == 0 {
+		if err := t.weighDigest(true, d); err != nil {
+			return nil, err
+		}
+	}
 	q := t.ask
 	again := func(s *step) bool { return s.state == contract.StepFailed || s.state == contract.StepSkipped }
 	switch s, ok := t.byID[d.Step]; {
@@ -326,6 +354,8 @@ func (t *transaction) weighResolution(d contract.Decision) (func() string, error
 		return nil, fmt.Errorf("step %s was resolved already, as %s", d.Step, s.resolution.As)
 	case d.Attempt != 0 && d.Attempt != s.attempts:
 		return nil, fmt.Errorf("it is about attempt %d of step %s, which is at attempt %d", d.Attempt, d.Step, s.attempts)
+	case d.Attempt == 0 && s.attempts > 1 && (d.As == contract.ResolveCommitted || d.As == contract.ResolveAbsent):
+		return nil, fmt.Errorf(`step %s is at attempt %d: say which one you mean, "attempt": %[2]d`, d.Step, s.attempts)
 	case s.state == contract.StepCompensationFailed && !t.approved:
 		return nil, fmt.Errorf("step %s is in the undo plan that is published next: decide about that", d.Step)
 	case s.state == contract.StepCompensationFailed:

@@ -23,6 +23,9 @@ const (
 	// suspected: this run has not called, but one before it may have. Counted like silence, except that executing
 	// after proven absence is no retry.
 	suspected doubtKind = "suspected"
+	// unfinished: the owner has taken the call, and not finished it. It may take effect at any time: absence proves
+	// nothing.
+	unfinished doubtKind = "unfinished"
 )
 
 // doubt is an open outcome.
@@ -46,6 +49,8 @@ func (t *transaction) doubtOf(s *step, out contract.Outcome) doubt {
 		d = doubt{kind: refused, why: "refused: " + out.Why, horizon: now.Add(settle)}
 	case out.Answered:
 		d = doubt{kind: answered, why: out.Why, horizon: now.Add(settle)}
+	case out.Open:
+		d.kind = unfinished
 	}
 	if s.unsettled {
 		d.horizon = latest(d.horizon, s.doubt.horizon)
@@ -125,6 +130,9 @@ func (t *transaction) found(s *step, look contract.Look) {
 func (t *transaction) provenAbsent(s *step) (again bool) {
 	s.unsettled = false
 	switch {
+	case s.doubt.kind == unfinished:
+		t.cannotTell(s, s.doubt.why+"; it is not there yet, and may come at any time")
+		return false
 	case s.doubt.kind == suspected && t.stopping == "":
 		t.become(s, contract.StepExecuting, "%s; proven absent: executing", s.doubt.why)
 	case t.mayRetry(s):

@@ -57,6 +57,9 @@ func (t *transaction) execute(ctx workflow.Context, s *step) {
 		}
 		out := t.callExecute(ctx, s, args)
 		t.record(s, out.Evidence)
+		if out.Kind != contract.NotExecuted && out.Kind != contract.Reset {
+			s.asserted = false // what was said of it was about an attempt before this one
+		}
 		switch out.Kind {
 		case contract.Acknowledged:
 			s.result, s.proof, s.committed = t.keep(s, out.Result), contract.ProofAnswer, workflow.Now(t.ctx)

@@ -25,17 +25,20 @@ func (t *transaction) forward(ctx workflow.Context) (done bool) {
 			return false
 		case t.unknowns > 0:
 			t.awaitResolution(ctx)
+		case t.all(inEffect) && (t.stopping == "" || t.stopping == takenOver):
+			t.stopping = ""
+			return true
 		case t.stopping != "":
 			if t.abandonPending() {
 				return false
 			}
-		case t.all(func(s *step) bool { return s.state.InEffect() }):
-			return true
 		default:
 			panic("nothing can go on, and nothing is in the way")
 		}
 	}
 }
+
+func inEffect(s *step) bool { return s.state.InEffect() }
 
 // launch starts every step whose turn has come.
 func (t *transaction) launch() {
@@ -207,7 +210,7 @@ func (t *transaction) applyResolution(s *step) {
 		s.committed, s.asserted, s.unsettled = workflow.Now(t.ctx), false, false
 		t.become(s, contract.StepCommitted, "%s says that it is in effect: %s", d.By, d.Reason)
 	case contract.ResolveAbsent:
-		s.asserted, s.unsettled = true, false
+		s.asserted, s.unsettled, s.looked = true, false, false
 		if t.mayRetry(s) {
 			s.retries++
 			t.become(s, contract.StepExecuting, "%s says that it is absent: %s", d.By, d.Reason)

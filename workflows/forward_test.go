@@ -300,9 +300,9 @@ func TestIdempotentCallsAreSettledByAnAnswerOnly(t *testing.T) {
 			w := newWorld(t, with(chain("a"), "a", c.change))
 			w.script["execute:a"] = c.words
 			asked := false
-			w.when(contract.TxAwaitingResolution, func(contract.Snapshot) {
+			w.when(contract.TxAwaitingResolution, func(s contract.Snapshot) {
 				asked = true
-				w.signal(contract.SignalResolveStep, contract.Decision{By: "alice", Step: "a", As: contract.ResolveCommitted})
+				w.signal(contract.SignalResolveStep, contract.Decision{By: "alice", Step: "a", As: contract.ResolveCommitted, Attempt: s.Steps[0].Attempts})
 			})
 			w.approveRollback()
 			receipt := w.transact(t)

@@ -66,7 +66,7 @@ func (t *transaction) tryAgain() {
 	for _, s := range t.steps {
 		switch s.state {
 		case contract.StepFailed, contract.StepSkipped:
-			s.retries, s.idle, s.unverified = 0, 0, false
+			s.retries, s.idle, s.unverified, s.looked = 0, 0, false, false
 			t.become(s, contract.StepPending, "to be tried again")
 		}
 	}

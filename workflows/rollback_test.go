@@ -80,9 +80,8 @@ func TestOneCompensation(t *testing.T) {
 			inspect: []string{"", "stale"}, state: contract.TxCompensated, step: contract.StepCompensated, compensations: 1, looks: 4},
 		"recovered before: undone by what the look found": {
 			execute: []string{"lost-after"}, state: contract.TxCompensated, step: contract.StepCompensated, compensations: 1, looks: 5},
-		"not recognisable as ours: not touched": {
-			change: unproven, state: contract.TxPartiallyCompensated, step: contract.StepCompensationFailed, looks: 2, exist: 1,
-			human: acceptsResidue},
+		"not recognisable as ours: it stays": {
+			change: unproven, state: contract.TxPartiallyCompensated, step: contract.StepNotCompensable, looks: 1, exist: 1},
 		"recognised by its own result": {
 			change: func(c *contract.Tool) { c.Inspect.Proves = []contract.Proof{contract.ProofResult} },
 			state:  contract.TxCompensated, step: contract.StepCompensated, compensations: 1, looks: 3},
@@ -397,7 +396,7 @@ func TestThereIsNoWayForwardOnceTheRollbackHasBegun(t *testing.T) {
 	w.script["compensate:b"] = []string{"slow"}
 	w.script["inspect:a"] = []string{"", "", "@1s"} // leaves time for the change
 	w.sees(func(s contract.Snapshot) bool { return s.Undo != nil && s.Undo.Version == 2 }, func(s contract.Snapshot) {
-		w.signal(contract.SignalResume, contract.Decision{By: "alice"})
+		w.signal(contract.SignalResume, contract.Decision{By: "alice", Digest: s.Undo.Digest})
 	})
 	w.sees(func(s contract.Snapshot) bool { return len(s.Decisions) == 2 }, func(s contract.Snapshot) {
 		require.Contains(t, s.Decisions[1].Why, "the rollback has begun")

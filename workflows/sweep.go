@@ -30,7 +30,11 @@ func (t *transaction) sweep(ctx workflow.Context) (appeared bool) {
 }
 
 func sweepable(s *step) bool {
-	return s.doubted && s.tool.Inspect != nil && (s.state == contract.StepFailed || s.state == contract.StepCompensated)
+	switch s.state {
+	case contract.StepFailed, contract.StepSkipped, contract.StepCompensated:
+		return s.doubted && s.tool.Inspect != nil
+	}
+	return false
 }
 
 // lastLook looks at one step after its horizon. What has appeared and is ours is in effect after all; what cannot be

@@ -19,7 +19,9 @@ func (t *transaction) publish(ctx workflow.Context) {
 		return
 	}
 	t.plans++
-	plan := contract.UndoPlan{Version: t.plans, Run: t.tx.Run, Published: workflow.Now(t.ctx)}
+	plan := contract.UndoPlan{
+		Version: t.plans, Run: t.tx.Run, Tx: t.tx.ID, Definition: t.resolved.Definition.Digest, Published: workflow.Now(t.ctx),
+	}
 	height := t.heights()
 	shown := undoShown / max(1, len(t.steps))
 	for _, s := range t.steps {
@@ -91,6 +93,9 @@ func (t *transaction) tooOld(s *step) bool {
 func (t *transaction) undoOf(s *step, look contract.Look, shown int) (contract.Undo, string) {
 	if why := t.staysAnyway(s); why != "" {
 		return contract.Undo{}, why
+	}
+	if look.Verdict == contract.Present && t.ours(s) == "" {
+		return contract.Undo{}, "what is there cannot be recognised as ours"
 	}
 	args, err := t.undoArgs(s, look)
 	if err == nil {

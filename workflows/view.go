@@ -28,7 +28,6 @@ const (
 	notesShown    = 50         // notes
 	valueLimit    = 1536 << 10 // bytes of a snapshot, a receipt, or what is carried over
 	detailsLimit  = 16 << 10   // bytes of the current details: Temporal cuts at 20,000
-	maxKeyword    = 255        // bytes of a search attribute
 	detailRows    = 40
 )
 
@@ -39,9 +38,9 @@ func (t *transaction) index() {
 	}
 	current := workflow.GetTypedSearchAttributes(t.ctx)
 	var updates []temporal.SearchAttributeUpdate
-	name := cut(t.resolved.Definition.Plan, maxKeyword)
+	name := contract.Keyword(t.resolved.Definition.Plan)
 	if plan, ok := current.GetKeyword(searchPlan); !ok || plan != name {
-		updates = append(updates, searchPlan.ValueSet(name), searchTools.ValueSet(SearchTools(t.resolved.Definition)))
+		updates = append(updates, searchPlan.ValueSet(name), searchTools.ValueSet(t.resolved.Definition.SearchTools()))
 	}
 	if state, ok := current.GetKeyword(searchState); !ok || state != string(t.state) {
 		updates = append(updates, searchState.ValueSet(string(t.state)))
@@ -54,17 +53,6 @@ func (t *transaction) index() {
 	}
 }
 
-// SearchTools lists the tools of a definition for the search attribute, each once.
-func SearchTools(def contract.Definition) []string {
-	var tools []string
-	for _, s := range def.Steps {
-		if name := cut(s.Tool, maxKeyword); !slices.Contains(tools, name) {
-			tools = append(tools, name)
-		}
-	}
-	return tools
-}
-
 func cut(s string, limit int) string {
 	if len(s) <= limit {
 		return s
@@ -74,7 +62,9 @@ func cut(s string, limit int) string {
 
 // record keeps the evidence of a call.
 func (t *transaction) record(s *step, e contract.Evidence) {
-	if e.Call == "" {
+	if e.Call == "" || e.Late && slices.ContainsFunc(s.evidence, func(known contract.Evidence) bool {
+		return known.Late && known.Attempt == e.Attempt
+	}) {
 		return
 	}
 	s.evidence = append(s.evidence, e)

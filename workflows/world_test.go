@@ -58,20 +58,29 @@ type world struct {
 	gap     time.Duration // between two looks of a human
 	late    bool          // the transaction has ended: no call may come any more
 
-	resolving func() // what happens while the plan is being had
-	watches []*watch
-	moments []*moment
-	runs    []contract.Start // the starts of the runs so far
-	states  []string         // states of the transaction, in the order in which they were seen
+	resolving func()                  // what happens while the plan is being had
+	opened    func(contract.Start)    // at the start of every run
+	human     func(contract.Snapshot) // looks at the transaction all the time
+	executing func(contract.Call)     // looks at every execution that reaches an owner
+	undoing   func(contract.Call)     // and at every compensation
+	doubled   map[string]bool         // steps of which two effects existed at the same time
+	watches   []*watch
+	moments   []*moment
+	runs      []contract.Start // the starts of the runs so far
+	states    []string         // states of the transaction, in the order in which they were seen
 }
 
-// effect is a resource: who made it, under which id.
-type effect struct{ tx, id string }
+// effect is a resource: who made it, under which id, and from when on the inspector shows it.
+type effect struct {
+	tx, id  string
+	visible time.Time
+}
 
 // change happens to the world at a moment.
 type change struct {
-	at time.Time
-	do func()
+	at   time.Time
+	step string // the step of which an effect appears, if one does
+	do   func()
 }
 
 // load is what is in flight at a time.
@@ -96,7 +105,7 @@ const testRun = "default-test-run-id"
 func newWorld(t testingT, def contract.Definition) *world {
 	t.Helper()
 	w := &world{
-		def: def, effects: map[string][]effect{}, made: map[string]int{}, script: map[string][]string{}, gap: time.Millisecond,
+		def: def, effects: map[string][]effect{}, doubled: map[string]bool{}, made: map[string]int{}, script: map[string][]string{}, gap: time.Millisecond,
 		start: contract.Start{
 			Plan: def.Plan, Input: json.RawMessage(`{"workspace":"acme"}`), Requester: "agent", Identity: &contract.Identity{},
 		},
@@ -114,7 +123,9 @@ func (w *world) open() {
 	if w.env != nil {
 		next.SetStartTime(w.env.Now())
 	}
+	w.mu.Lock()
 	w.env, w.run = next, testRun
+	w.mu.Unlock()
 	if w.began.IsZero() {
 		w.began = next.Now()
 	}
@@ -133,9 +144,27 @@ func (w *world) open() {
 		defer w.mu.Unlock()
 		return w.run, nil
 	})
-	register(contract.ActivityExecute, w.execute)
+	// A call that had not begun when it was recalled, or when its run ended, is not made; the test environment makes it
+	// all the same.
+	recalled := map[string]bool{}
+	next.SetOnActivityCanceledListener(func(info *activity.Info) {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		recalled[info.ActivityID] = true
+	})
+	mutation := func(call func(context.Context, contract.Call) (contract.Outcome, error)) any {
+		return func(ctx context.Context, c contract.Call) (contract.Outcome, error) {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			if w.env != next || recalled[activity.GetInfo(ctx).ActivityID] {
+				return contract.Outcome{Kind: contract.NotExecuted}, nil
+			}
+			return call(ctx, c)
+		}
+	}
+	register(contract.ActivityExecute, mutation(w.execute))
 	register(contract.ActivityInspect, w.inspect)
-	register(contract.ActivityCompensate, w.compensate)
+	register(contract.ActivityCompensate, mutation(w.compensate))
 	w.poll(next)
 	for _, m := range w.moments {
 		if !m.done {
@@ -155,6 +184,9 @@ func (w *world) poll(env *testsuite.TestWorkflowEnvironment) {
 		if snapshot, err := w.snapshot(); err == nil {
 			if n := len(w.states); n == 0 || w.states[n-1] != string(snapshot.State) {
 				w.states = append(w.states, string(snapshot.State))
+			}
+			if w.human != nil {
+				w.human(snapshot)
 			}
 			for _, each := range w.watches {
 				if !each.done && each.sees(snapshot) {
@@ -260,12 +292,36 @@ func (w *world) note(kind contract.CallKind, step string) {
 	}
 }
 
-// create makes an effect, and gives its id.
+// create makes an effect, and gives its id. Reads have none, and what is idempotent has one.
 func (w *world) create(step, tx string) string {
+	return w.createShownAfter(step, tx, 0)
+}
+
+// createShownAfter makes an effect that the inspector shows later.
+func (w *world) createShownAfter(step, tx string, lag time.Duration) string {
+	own := w.own(step, tx)
+	switch risk := w.tool(step).Risk; {
+	case risk == contract.RiskReadOnly:
+		return step + "-read"
+	case risk == contract.RiskIdempotent && len(own) > 0:
+		return own[0].id
+	}
+	w.doubled[step] = w.doubled[step] || len(own) > 0
 	w.made[step]++
 	id := step + "-" + strconv.Itoa(w.made[step])
-	w.effects[step] = append(w.effects[step], effect{tx, id})
+	w.effects[step] = append(w.effects[step], effect{tx, id, w.env.Now().Add(lag)})
 	return id
+}
+
+// own are the effects of a step that a transaction made.
+func (w *world) own(step, tx string) []effect {
+	var own []effect
+	for _, e := range w.effects[step] {
+		if e.tx == tx {
+			own = append(own, e)
+		}
+	}
+	return own
 }
 
 // remove removes an effect by its id.
@@ -275,8 +331,8 @@ func (w *world) remove(step, id string) bool {
 	return len(w.effects[step]) < before
 }
 
-func (w *world) after(wait time.Duration, do func()) {
-	w.pending = append(w.pending, change{w.env.Now().Add(wait), do})
+func (w *world) after(wait time.Duration, appears string, do func()) {
+	w.pending = append(w.pending, change{w.env.Now().Add(wait), appears, do})
 }
 
 func withID(id string) *contract.Kept {
@@ -312,8 +368,6 @@ func reply[T any](ctx context.Context, w *world, size int, delay time.Duration, 
 }
 
 func (w *world) execute(ctx context.Context, call contract.Call) (contract.Outcome, error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
 	w.begin()
 	out := contract.Outcome{
 		WriteDeadline: w.env.Now().Add(call.Timeout.Std()),
@@ -335,11 +389,20 @@ func (w *world) execute(ctx context.Context, call contract.Call) (contract.Outco
 		if word != "idle" && word != "no-worker" && word != "recalled" {
 			w.note(contract.CallExecute, call.Step)
 			w.seen = append(w.seen, call)
+			if w.executing != nil {
+				w.executing(call)
+			}
 		}
 		commit := func() string { return w.create(call.Step, call.Tx.ID) }
 		switch word {
 		case "":
 			out.Kind, out.Result = contract.Acknowledged, withID(commit())
+		case "shown-later":
+			lag := w.tool(call.Step).Settle.Std() - time.Second
+			out.Kind, out.Result = contract.Acknowledged, withID(w.createShownAfter(call.Step, call.Tx.ID, lag))
+		case "lost-shown-later":
+			w.createShownAfter(call.Step, call.Tx.ID, w.tool(call.Step).Settle.Std()-time.Second)
+			out.Kind, out.Why = contract.Unknown, "connection reset"
 		case "idle":
 			out.Kind, out.Why = contract.NotExecuted, "connection refused"
 		case "refuse":
@@ -354,7 +417,7 @@ func (w *world) execute(ctx context.Context, call contract.Call) (contract.Outco
 			out.Kind, out.Why, out.Answered = contract.Unknown, "fetch failed", true
 		case "error-late":
 			out.Kind, out.Why, out.Answered = contract.Unknown, "fetch failed", true
-			w.after(w.tool(call.Step).Settle.Std()-time.Second, func() { commit() })
+			w.after(w.tool(call.Step).Settle.Std()-time.Second, call.Step, func() { commit() })
 		case "lost-before":
 			out.Kind, out.Why = contract.Unknown, "connection reset"
 		case "lost-after":
@@ -362,14 +425,17 @@ func (w *world) execute(ctx context.Context, call contract.Call) (contract.Outco
 			out.Kind, out.Why = contract.Unknown, "connection reset"
 		case "late":
 			out.Kind, out.Why = contract.Unknown, "no answer in time"
-			w.after(call.Timeout.Std()+time.Second, func() { commit() })
+			w.after(call.Timeout.Std()+time.Second, call.Step, func() { commit() })
 		case "too-late": // an owner that takes longer than it promised
 			out.Kind, out.Why = contract.Unknown, "no answer in time"
-			w.after(call.Timeout.Std()+w.tool(call.Step).Settle.Std()+time.Second, func() { commit() })
+			w.after(call.Timeout.Std()+w.tool(call.Step).Settle.Std()+time.Second, call.Step, func() { commit() })
 		case "crash":
 			return out, errors.New("worker died")
 		case "crash-after":
 			commit()
+			return out, errors.New("worker died")
+		case "crash-late":
+			w.after(call.Timeout.Std()+time.Second, call.Step, func() { commit() })
 			return out, errors.New("worker died")
 		case "fatal":
 			return out, temporal.NewNonRetryableApplicationError("no such thing", "Fatal", nil)
@@ -377,6 +443,9 @@ func (w *world) execute(ctx context.Context, call contract.Call) (contract.Outco
 			panic("a bug")
 		case "timeout-after":
 			commit()
+			return out, temporal.NewTimeoutError(enumspb.TIMEOUT_TYPE_START_TO_CLOSE, nil)
+		case "timeout-late":
+			w.after(w.tool(call.Step).Settle.Std()-time.Second, call.Step, func() { commit() })
 			return out, temporal.NewTimeoutError(enumspb.TIMEOUT_TYPE_START_TO_CLOSE, nil)
 		case "heartbeat":
 			return out, temporal.NewTimeoutError(enumspb.TIMEOUT_TYPE_HEARTBEAT, nil)
@@ -408,6 +477,8 @@ func (w *world) find(request contract.Inspection) (effect, bool) {
 	proves := w.tool(request.Step).Inspect.Proves
 	i := slices.IndexFunc(w.effects[request.Step], func(e effect) bool {
 		switch {
+		case e.visible.After(w.env.Now()):
+			return false
 		case slices.Contains(proves, contract.ProofTx):
 			return e.tx == request.Tx.ID
 		case slices.Contains(proves, contract.ProofResult) && result.ID != "":
@@ -447,8 +518,6 @@ func (w *world) inspect(ctx context.Context, request contract.Inspection) (contr
 }
 
 func (w *world) compensate(ctx context.Context, call contract.Call) (contract.Outcome, error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
 	w.begin()
 	out := contract.Outcome{
 		WriteDeadline: w.env.Now().Add(call.Timeout.Std()),
@@ -463,6 +532,9 @@ func (w *world) compensate(ctx context.Context, call contract.Call) (contract.Ou
 		if word != "idle" && word != "no-worker" {
 			w.note(contract.CallCompensate, call.Step)
 			w.seen = append(w.seen, call)
+			if w.undoing != nil {
+				w.undoing(call)
+			}
 		}
 		var args struct{ ID string }
 		_ = json.Unmarshal(call.Args, &args)
@@ -475,10 +547,10 @@ func (w *world) compensate(ctx context.Context, call contract.Call) (contract.Ou
 			out.Kind = contract.Acknowledged
 		case "slow": // acknowledged first, done later
 			out.Kind = contract.Acknowledged
-			w.after(settle-time.Second, func() { w.remove(call.Step, args.ID) })
+			w.after(settle-time.Second, "", func() { w.remove(call.Step, args.ID) })
 		case "late": // no answer, and done later
 			out.Kind, out.Why = contract.Unknown, "no answer in time"
-			w.after(call.Timeout.Std()+settle-time.Second, func() { w.remove(call.Step, args.ID) })
+			w.after(call.Timeout.Std()+settle-time.Second, "", func() { w.remove(call.Step, args.ID) })
 		case "idle":
 			out.Kind, out.Why = contract.NotExecuted, "connection refused"
 		case "no-worker":
@@ -545,6 +617,9 @@ func (w *world) transact(t testingT) contract.Receipt {
 	t.Helper()
 	for start := w.start; ; w.open() {
 		w.runs = append(w.runs, start)
+		if w.opened != nil {
+			w.opened(start)
+		}
 		require.Less(t, len(w.runs), 100, "the transaction goes round in circles")
 		w.env.ExecuteWorkflow(contract.WorkflowTransaction, start)
 		require.True(t, w.env.IsWorkflowCompleted(), "the transaction did not end")

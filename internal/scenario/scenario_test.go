@@ -226,8 +226,8 @@ func TestCancellationSettlesThenAsks(t *testing.T) {
 
 // A server that cannot be reached: provably nothing happened.
 func TestAnUnreachableServerIsAFailureWithoutDoubt(t *testing.T) {
-	text := strings.ReplaceAll(exampleManifest(t), "http://127.0.0.1:9104/mcp", "http://127.0.0.1:1/mcp")
-	w := start(t, text)
+	w := start(t, exampleManifest(t))
+	w.Processes[workspace.Frontend].Kill()
 	w.worker()
 	id := w.begin(plan, `{"workspace":"acme"}`)
 	s := w.until(id, contract.TxAwaitingCompensationApproval)
