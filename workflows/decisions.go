@@ -42,7 +42,7 @@ const shortDigest = 12
 
 // Limits of the record of what humans said. The oldest decisions go first.
 const (
-	maxDecisions = 50
+	maxDecisions = 50 // those that count go last
 	maxName      = 200
 	maxReason    = 500
 )
@@ -207,8 +207,10 @@ func (t *transaction) note(signal string, d contract.Decision, accepted bool, wh
 		Signal: signal, Decision: d, At: workflow.Now(t.ctx), Accepted: accepted, Why: cut(why, maxReason),
 	}
 	t.decisions = append(t.decisions, judged)
-	if extra := len(t.decisions) - maxDecisions; extra > 0 {
-		t.decisions = slices.Delete(t.decisions, 0, extra)
+	if len(t.decisions) > maxDecisions {
+		// What did not count goes first: who approved stays in the receipt.
+		oldest := max(0, slices.IndexFunc(t.decisions, func(j contract.Judged) bool { return !j.Accepted }))
+		t.decisions = slices.Delete(t.decisions, oldest, oldest+1)
 	}
 	t.changed()
 	return judged

@@ -2,6 +2,8 @@ package workflows_test
 
 import (
 	"errors"
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -534,4 +536,21 @@ func TestTheRecordOfDecisionsIsBounded(t *testing.T) {
 		require.Less(t, len(d.Decision.By)+len(d.Decision.Reason)+len(d.Why)+len(d.Decision.Step)+len(d.Decision.Run), 2000)
 	}
 	require.Less(t, len(receipt.Reason), 1000)
+}
+
+// Decisions that do not count, however many, never push out of the receipt who approved.
+func TestAFloodOfDecisionsDoesNotHideWhoApproved(t *testing.T) {
+	w := failing(t, nil)
+	w.when(contract.TxAwaitingCompensationApproval, func(s contract.Snapshot) {
+		w.signal(contract.SignalApproveCompensation, contract.Decision{By: "alice", Digest: s.Undo.Digest})
+		for i := range 80 {
+			w.signal(contract.SignalApproveCompensation, contract.Decision{By: fmt.Sprintf("mallory%d", i), Digest: "0123456789abcdef"})
+		}
+	})
+	receipt := w.transact(t)
+	require.Equal(t, contract.TxCompensated, receipt.State)
+	require.LessOrEqual(t, len(receipt.Decisions), 50)
+	require.True(t, slices.ContainsFunc(receipt.Decisions, func(j contract.Judged) bool {
+		return j.Accepted && j.Decision.By == "alice"
+	}), "%v", receipt.Decisions)
 }

@@ -20,7 +20,12 @@ func (t *transaction) sweep(ctx workflow.Context) (appeared bool) {
 	if len(doubted) == 0 {
 		return false
 	}
-	t.enter(contract.TxRunning, t.reason)
+	state, reason := contract.TxRunning, t.reason
+	if t.state == contract.TxCompensating {
+		state = t.state
+	}
+	t.enter(state, "the last looks before it closes")
+	defer func() { t.reason = reason }()
 	t.each(ctx, doubted, "last look", func(ctx workflow.Context, s *step) {
 		if t.lastLook(ctx, s) {
 			appeared = true

@@ -315,6 +315,9 @@ func (t *transaction) stop(why string) {
 		return
 	}
 	t.stopping = cut(why, maxReason)
+	if t.state == contract.TxRunning {
+		t.reason = t.stopping
+	}
 	t.changed()
 	t.flight.recall(executions)
 }
