@@ -3,6 +3,7 @@ package activities
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 
@@ -46,7 +47,11 @@ func (a *Activities) RegisterCalls(r worker.ActivityRegistry) {
 func (a *Activities) Resolve(_ context.Context, start contract.Start) (contract.Resolved, error) {
 	resolved, err := a.Manifest.Resolve(start)
 	if err != nil {
-		return contract.Resolved{}, temporal.NewNonRetryableApplicationError(err.Error(), contract.ErrorStart, nil)
+		why := err.Error()
+		if errors.Is(err, manifest.ErrUnknownPlan) {
+			why += fmt.Sprintf("; that is the manifest of worker %s, and all workers of a namespace need the same plans", a.Worker)
+		}
+		return contract.Resolved{}, temporal.NewNonRetryableApplicationError(why, contract.ErrorStart, nil)
 	}
 	resolved.SearchAttributes = a.SearchAttributes
 	return resolved, nil

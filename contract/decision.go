@@ -2,6 +2,7 @@ package contract
 
 import (
 	"encoding/json"
+	"slices"
 	"time"
 )
 
@@ -76,7 +77,9 @@ type Undo struct {
 	Tool   string          `json:"tool"`
 	Args   json.RawMessage `json:"args,omitempty"`
 	// Seen is what the last look showed, and Effect its mapped result; Proof says why the effect is ours.
-	Seen   Verdict         `json:"seen"`
+	Seen Verdict `json:"seen"`
+	// Why says what an inconclusive look lacked. The digest does not cover it.
+	Why    string          `json:"why,omitempty"`
 	Effect json.RawMessage `json:"effect,omitempty"`
 	Proof  Proof           `json:"proof"`
 	// ArgsDigest and EffectDigest stand for arguments and a mapped result that are too large to be shown.
@@ -94,6 +97,13 @@ type Residue struct {
 // Covered is the part of an undo plan that its digest covers: everything that an approver has to see, and nothing that
 // changes by itself (times, raw responses). The caller digests its canonical JSON.
 func (p UndoPlan) Covered() any {
+	waves := make([][]Undo, len(p.Waves))
+	for i, wave := range p.Waves {
+		waves[i] = slices.Clone(wave)
+		for j := range waves[i] {
+			waves[i][j].Why = ""
+		}
+	}
 	return struct {
 		Format     string    `json:"format"`
 		Version    int       `json:"version"`
@@ -102,5 +112,5 @@ func (p UndoPlan) Covered() any {
 		Definition string    `json:"definition"`
 		Waves      [][]Undo  `json:"waves"`
 		Kept       []Residue `json:"kept"`
-	}{"mcpx-undo-plan/1", p.Version, p.Run, p.Tx, p.Definition, p.Waves, p.Kept}
+	}{"mcpx-undo-plan/1", p.Version, p.Run, p.Tx, p.Definition, waves, p.Kept}
 }

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
+	"unicode"
 
 	"github.com/mcpx-go/mcpx/contract"
 	"github.com/mcpx-go/mcpx/manifest/expr"
@@ -48,6 +50,10 @@ const (
 	RuleNoAbsent  Rule = "no-absent"
 	// RuleAnyError: any error answer counts as absence.
 	RuleAnyError Rule = "any-error"
+	// RuleSameCondition: one condition says both that the effect is there and that it is not.
+	RuleSameCondition Rule = "same-condition"
+	// RuleShortTimeout: a timeout that is over before a call is sent.
+	RuleShortTimeout Rule = "short-timeout"
 	// RuleNeedsResult: the inspector cannot be asked after a lost reply.
 	RuleNeedsResult Rule = "inspect-needs-result"
 	// RuleOrder: a step that cannot be undone may run before one that can.
@@ -147,6 +153,7 @@ func (b *builder) lintTool(t contract.Tool, at *toolPlace) {
 	if len(t.Sensitive) > 0 {
 		warn("sensitive", RuleNotSealed, "declared secrets are not sealed yet: they are visible in the history of Temporal to whoever may read it")
 	}
+	lintTimeouts(t, warn)
 	if !mutates(t) {
 		return
 	}
@@ -167,6 +174,65 @@ func (b *builder) lintTool(t contract.Tool, at *toolPlace) {
 	}
 }
 
+// leastTimeout is less than most calls take until they are sent: a worker has to fetch them first.
+const leastTimeout = contract.Duration(10 * time.Millisecond)
+
+func lintTimeouts(t contract.Tool, warn func(name string, rule Rule, format string, args ...any)) {
+	for _, at := range []struct {
+		name, call string
+		timeout    contract.Duration
+	}{
+		{"timeout", "a call", t.Timeout},
+		{"inspect", "a look", timeoutOf(t.Inspect)},
+		{"compensate", "a compensation", timeoutOfUndo(t)},
+	} {
+		if at.timeout > 0 && at.timeout < leastTimeout {
+			warn(at.name, RuleShortTimeout, "%s with a timeout of %v can hardly ever be sent: allow some seconds", at.call, at.timeout)
+		}
+	}
+}
+
+func timeoutOf(in *contract.Inspect) contract.Duration {
+	if in == nil {
+		return 0
+	}
+	return in.Timeout
+}
+
+// timeoutOfUndo is the timeout of the compensator, if it has one of its own.
+func timeoutOfUndo(t contract.Tool) contract.Duration {
+	if t.Compensate == nil || t.Compensate.Timeout == t.Timeout {
+		return 0
+	}
+	return t.Compensate.Timeout
+}
+
+// sameCondition tells whether two conditions are the same but for white space.
+func sameCondition(a, b string) bool { return squeezed(a) == squeezed(b) }
+
+// squeezed is a condition without the white space that is in no text of it.
+func squeezed(condition string) string {
+	var b strings.Builder
+	var quote rune
+	escaped := false
+	for _, r := range condition {
+		switch {
+		case escaped:
+			escaped = false
+		case quote != 0 && r == '\\':
+			escaped = true
+		case quote != 0 && r == quote:
+			quote = 0
+		case quote == 0 && (r == '"' || r == '\''):
+			quote = r
+		case quote == 0 && unicode.IsSpace(r):
+			continue
+		}
+		b.WriteRune(r)
+	}
+	return b.String()
+}
+
 func (b *builder) lintInspector(t contract.Tool, warn func(name string, rule Rule, format string, args ...any)) {
 	in := t.Inspect
 	proves := func(p contract.Proof) bool { return slices.Contains(in.Proves, p) }
@@ -183,6 +249,9 @@ func (b *builder) lintInspector(t contract.Tool, warn func(name string, rule Rul
 		warn("inspect", RuleNoAbsent, "no condition absent: absence is never proven, so nothing is tried again, and no rollback is ever verified")
 	} else if c, err := expr.Cached(expr.Absent, in.Absent); err == nil && anyError(c.Mentions()) {
 		warn("inspect", RuleAnyError, "absent does not look at error.code or at the response: a timeout or a refused login would count as absence, too")
+	}
+	if in.Present != "" && sameCondition(in.Present, in.Absent) {
+		warn("inspect", RuleSameCondition, "present and absent are the same condition: where it is true nothing is proven, and the inspector can never tell")
 	}
 	refs, err := in.Args.Refs()
 	if err == nil && slices.ContainsFunc(refs, func(r contract.Ref) bool { return r.Path.Root == "tx" }) {

@@ -163,6 +163,16 @@ func (c *Client) addQueue(ctx context.Context, p *Pending, name string, kind enu
 	return nil
 }
 
+// Pollers lists the workers that have polled a task queue within the last minute or so: Temporal itself still names a dead
+// one for some minutes.
+func (c *Client) Pollers(ctx context.Context, queue string, kind enumspb.TaskQueueType) ([]string, error) {
+	workers, err := c.pollers(ctx, queue, kind)
+	if err != nil {
+		return nil, c.explain("", fmt.Errorf("look who polls task queue %s: %w", queue, err))
+	}
+	return workers, nil
+}
+
 // pollers lists who has polled a queue lately.
 func (c *Client) pollers(ctx context.Context, queue string, kind enumspb.TaskQueueType) ([]string, error) {
 	described, err := call(ctx, func(ctx context.Context) (*workflowservice.DescribeTaskQueueResponse, error) {
@@ -175,14 +185,18 @@ func (c *Client) pollers(ctx context.Context, queue string, kind enumspb.TaskQue
 	if err != nil {
 		return nil, err
 	}
-	var workers []string
-	for _, poller := range described.GetPollers() {
-		if time.Since(poller.GetLastAccessTime().AsTime()) < pollerFresh {
+	return alive(described.GetPollers(), time.Now()), nil
+}
+
+// alive lists those who may still poll: a worker that has not for longer than a poll lasts is gone.
+func alive(pollers []*taskqueuepb.PollerInfo, now time.Time) (workers []string) {
+	for _, poller := range pollers {
+		if now.Sub(poller.GetLastAccessTime().AsTime()) < pollerFresh {
 			workers = append(workers, poller.GetIdentity())
 		}
 	}
 	slices.Sort(workers)
-	return slices.Compact(workers), nil
+	return slices.Compact(workers)
 }
 
 // polled tells whether a worker for workflows seems to be there. Where the server does not say, it is worth a try.

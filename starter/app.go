@@ -6,10 +6,8 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"strings"
-	"syscall"
 
 	"github.com/charmbracelet/x/term"
 	"github.com/spf13/cobra"
@@ -44,11 +42,10 @@ type App struct {
 }
 
 // Main runs mcpx with the arguments of this process and returns its exit code. Ctrl-C, SIGTERM and the end of the
-// terminal end what runs in order; a second Ctrl-C ends the process at once.
+// terminal (unless it is ignored) end what runs in order; a second Ctrl-C ends the process at once.
 func Main(examples []byte, commands ...Command) int {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	ctx, stop := untilSignalled(context.Background(), endings()...)
 	defer stop()
-	context.AfterFunc(ctx, stop)
 	app := New(examples, os.Stdin, screen.New(os.Stdout), screen.New(os.Stderr), commands...)
 	return app.Run(ctx, os.Args[1:])
 }
@@ -66,7 +63,7 @@ func New(examples []byte, in io.Reader, out, err *screen.Screen, commands ...Com
 func (a *App) Run(ctx context.Context, args []string) int {
 	root := a.root()
 	root.SetArgs(args)
-	err := root.ExecuteContext(ctx)
+	err := orUnwritten(a.Out, orInterruption(ctx, root.ExecuteContext(ctx)))
 	code, say := exitCode(err)
 	if say {
 		a.Err.Printf("%s %s", a.Err.Paint(screen.Bad, "mcpx:"), screen.CleanLines(err.Error()))
@@ -79,7 +76,8 @@ func (a *App) root() *cobra.Command {
 		Use:   "mcpx",
 		Short: "Reliability for consequential agent actions",
 		Long: "MCPx makes sure that a multi-step operation happens once, is known to have happened, or is provably undone.\n\n" +
-			"Exit codes: 0 done · 1 failed · 2 wrong usage · 3 waiting for a human · 4 compensated · 5 unwanted effects remain · 6 conflict.\n" +
+			"Exit codes: 0 done · 1 failed · 2 wrong usage · 3 waiting for a human · 4 compensated · 5 unwanted effects remain · 6 conflict ·\n" +
+			"130 interrupted by Ctrl-C, 143 by SIGTERM.\n" +
 			"`mcpx dev` starts everything that is needed to try it, `mcpx demo` tells what it does.",
 		SilenceUsage: true, SilenceErrors: true,
 		SuggestionsMinimumDistance: 2,
@@ -168,7 +166,7 @@ func (a *App) result(v any, text func() string) error {
 	if text := strings.TrimRight(text(), "\n"); text != "" {
 		a.Out.Print(text)
 	}
-	return nil
+	return unwritten(a.Out)
 }
 
 // line writes v as JSON on one line: one of several.
@@ -182,10 +180,8 @@ func (a *App) printJSON(v any, indent string) error {
 	if err := enc.Encode(v); err != nil {
 		return fmt.Errorf("write the result as JSON: %w", err)
 	}
-	if _, err := a.Out.Write(screen.CleanJSON([]byte(b.String()))); err != nil {
-		return fmt.Errorf("write the result: %w", err)
-	}
-	return nil
+	a.Out.Print(strings.TrimSuffix(string(screen.CleanJSON([]byte(b.String()))), "\n"))
+	return unwritten(a.Out)
 }
 
 // say writes a message for people beside the result.

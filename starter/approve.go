@@ -24,6 +24,9 @@ func Approve(a *App) *cobra.Command {
 			"looked at. Without --digest it is shown here and you are asked; where nobody can be asked, say --digest or --yes.",
 		Args: exactly("ID"),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := given(cmd, "digest"); err != nil {
+				return err
+			}
 			return a.decide(cmd.Context(), args[0], flags, func(ctx context.Context, c *sdk.Client, id string, d contract.Decision) (contract.Judged, error) {
 				d.Digest = digest
 				return a.approve(ctx, c, id, d, yes)
@@ -89,6 +92,9 @@ func Reject(a *App) *cobra.Command {
 		Long:  "Declines what the transaction asks for. A declined start never happens; after a declined rollback the effects stay.",
 		Args:  exactly("ID"),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := given(cmd, "digest"); err != nil {
+				return err
+			}
 			return a.decide(cmd.Context(), args[0], flags, func(ctx context.Context, c *sdk.Client, id string, d contract.Decision) (contract.Judged, error) {
 				d.Digest = digest
 				tx, err := c.Snapshot(ctx, id)

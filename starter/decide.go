@@ -56,7 +56,16 @@ func (a *App) decide(ctx context.Context, id string, flags decideFlags,
 		return err
 	}
 	defer c.Close()
+	var before contract.Snapshot // what has happened so far is no news to whoever decides
+	if flags.wait {
+		if before, err = c.Snapshot(ctx, id); err != nil {
+			return err
+		}
+	}
 	judged, err := send(ctx, c, id, d)
+	if err != nil && ctx.Err() != nil && cancelled(err) {
+		return interruptedf(ctx, "it is not known whether the decision arrived: mcpx status %s", screen.Shell(id))
+	}
 	if err != nil {
 		return err
 	}
@@ -70,7 +79,7 @@ func (a *App) decide(ctx context.Context, id string, flags decideFlags,
 			return fmt.Sprintf("%s  %s: %s", a.Out.Paint(screen.Bold, screen.Clean(id)), judged.Signal, screen.Clean(judged.Why))
 		})
 	}
-	tx, err := a.follow(ctx, c, id, a.Err, false)
+	tx, err := a.follow(ctx, c, id, a.Err, false, before)
 	if err != nil {
 		return err
 	}
@@ -104,7 +113,7 @@ func (a *App) confirm(ctx context.Context, question string) (bool, error) {
 	case answer = <-replies:
 	case <-ctx.Done():
 		a.Err.Print("")
-		return false, ctx.Err()
+		return false, interruptedf(ctx, "nothing was sent")
 	}
 	if answer.err != nil {
 		a.Err.Print("")

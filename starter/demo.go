@@ -145,7 +145,7 @@ func orInterrupted(ctx context.Context, err error) error {
 	case cause == nil:
 		return err
 	case errors.Is(cause, context.Canceled):
-		return errors.New("interrupted: everything was stopped")
+		return interruptedf(ctx, "everything was stopped")
 	default:
 		return cause
 	}

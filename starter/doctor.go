@@ -178,7 +178,7 @@ func checkAttributes(ctx context.Context, c *sdk.Client) finding {
 
 // checkServers asks every server for its tools, and looks whether those of the contracts are among them.
 func (a *App) checkServers(ctx context.Context, m *manifest.Manifest) []finding {
-	pool := toolclient.NewPool(toolclient.Options{Logger: a.logger()})
+	pool := toolclient.NewPool(toolclient.Options{Logger: a.aside()})
 	defer func() { _ = pool.Close() }() // the checks are over
 	names := slices.Sorted(maps.Keys(m.Servers))
 	found := make([]finding, len(names))
@@ -255,19 +255,14 @@ func checkQueues(ctx context.Context, c *sdk.Client, m *manifest.Manifest) []fin
 
 func checkQueue(ctx context.Context, c *sdk.Client, queue string, kind enumspb.TaskQueueType) finding {
 	f := finding{Check: "queue " + queue, Health: healthy}
-	described, err := c.Temporal().DescribeTaskQueue(ctx, queue, kind)
+	workers, err := c.Pollers(ctx, queue, kind)
 	switch {
 	case err != nil:
 		f.Health, f.What = worth, fmt.Sprintf("cannot be looked at: %v", err)
-	case len(described.GetPollers()) == 0:
+	case len(workers) == 0:
 		f.Health, f.What = bad, "no worker polls it: start one with `mcpx worker`"
 	default:
-		var workers []string
-		for _, poller := range described.GetPollers() {
-			workers = append(workers, poller.GetIdentity())
-		}
-		slices.Sort(workers)
-		f.What = "polled by " + strings.Join(slices.Compact(workers), ", ")
+		f.What = "polled by " + strings.Join(workers, ", ")
 	}
 	return f
 }

@@ -16,8 +16,11 @@ import (
 	"github.com/mcpx-go/mcpx/starter/view"
 )
 
-// maxAmbiguous is how many IDs of the same beginning are named.
-const maxAmbiguous = 10
+const (
+	// maxAmbiguous is how many IDs of the same beginning are named, and maxBegin how many are counted.
+	maxAmbiguous = 10
+	maxBegin     = 100
+)
 
 // find is the ID that a person meant: the given one, where there is such a transaction, else the only one that begins
 // so. One that nothing begins with is returned as it is: whoever looks for it says that it is not there.
@@ -29,35 +32,55 @@ func find(ctx context.Context, c *sdk.Client, id string) (string, error) {
 	if _, missing := errors.AsType[*serviceerror.NotFound](err); !missing {
 		return id, nil // it is there, or whoever looks for it says what is wrong
 	}
-	found, more := begin(ctx, c, id)
-	switch {
-	case len(found) == 0:
+	switch found := begin(ctx, c, id); len(found) {
+	case 0:
 		return id, nil
-	case len(found) == 1 && !more:
+	case 1:
 		return found[0], nil
+	default:
+		return "", ambiguous(id, found)
 	}
-	shown := found[:min(len(found), maxAmbiguous)]
-	for i, full := range shown {
-		shown[i] = screen.Clean(view.ShortID(full))
-	}
-	return "", usagef("%d transactions begin with %s: %s. Give more of the ID", len(found), id, strings.Join(shown, ", "))
 }
 
-// begin lists the IDs that begin so, in order, and whether there may be more. A server that cannot look for beginnings
-// takes whole IDs only.
-func begin(ctx context.Context, c *sdk.Client, id string) (found []string, more bool) {
-	page, err := c.Temporal().ListWorkflow(ctx, &workflowservice.ListWorkflowExecutionsRequest{
-		Namespace: c.Namespace(), PageSize: 100,
+// ambiguous is the error for a beginning that the given IDs have in common.
+func ambiguous(id string, found []string) error {
+	count := fmt.Sprint(len(found))
+	if len(found) > maxBegin {
+		count = fmt.Sprintf("more than %d", maxBegin)
+	}
+	var shown []string
+	for _, full := range found[:min(len(found), maxAmbiguous)] {
+		shown = append(shown, screen.Clean(view.ShortID(full)))
+	}
+	names := strings.Join(shown, ", ")
+	if len(found) > len(shown) {
+		names += ", …"
+	}
+	return usagef("%s transactions begin with %s: %s. Give more of the ID", count, id, names)
+}
+
+// begin lists the IDs that begin so, in order; where there are more than maxBegin, not all of them. Each counts once,
+// however often it was run. A server that cannot look for beginnings takes whole IDs only.
+func begin(ctx context.Context, c *sdk.Client, id string) (found []string) {
+	request := &workflowservice.ListWorkflowExecutionsRequest{
+		Namespace: c.Namespace(), PageSize: maxBegin + 1,
 		Query: fmt.Sprintf("WorkflowType = '%s' AND WorkflowId STARTS_WITH %s", contract.WorkflowTransaction, quoted(id)),
-	})
-	if err != nil {
-		return nil, false
 	}
-	for _, info := range page.GetExecutions() {
-		found = append(found, info.GetExecution().GetWorkflowId())
+	for {
+		page, err := c.Temporal().ListWorkflow(ctx, request)
+		if err != nil {
+			return nil
+		}
+		for _, info := range page.GetExecutions() {
+			found = append(found, info.GetExecution().GetWorkflowId())
+		}
+		slices.Sort(found)
+		found = slices.Compact(found)
+		request.NextPageToken = page.GetNextPageToken()
+		if len(found) > maxBegin || len(request.NextPageToken) == 0 {
+			return found
+		}
 	}
-	slices.Sort(found)
-	return slices.Compact(found), len(page.GetNextPageToken()) > 0
 }
 
 // quoted writes a text for Temporal's query language.

@@ -4,10 +4,12 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
@@ -51,7 +53,14 @@ func (f *inputFlags) read(stdin io.Reader, schema json.RawMessage) (json.RawMess
 			return nil, usagef("input %q is given twice", key)
 		}
 		given[key] = true
-		members[key] = inputValue(text, wanted(schema, key))
+		if !utf8.ValidString(pair) {
+			return nil, usagef("input %q: its value is not UTF-8 text", key)
+		}
+		value, err := inputValue(text, wanted(schema, key))
+		if err != nil {
+			return nil, usagef("input %q: %w", key, err)
+		}
+		members[key] = value
 	}
 	return encode(members), nil
 }
@@ -100,17 +109,21 @@ func wanted(schema json.RawMessage, key string) []string {
 }
 
 // inputValue is what text means where values of the given types are wanted: the JSON value, digit by digit as it is
-// written, where it is one of such a type, else the text itself.
-func inputValue(text string, types []string) json.RawMessage {
+// written, where it is one of such a type, else the text itself. JSON of such a type with no exact meaning, as an object
+// with the same member twice, is an error.
+func inputValue(text string, types []string) (json.RawMessage, error) {
 	raw := json.RawMessage(strings.TrimSpace(text))
-	if _, err := canon.JSON(raw); err == nil {
-		kind := typeOf(raw)
-		fits := len(types) == 0 || slices.Contains(types, kind) || kind == "number" && slices.Contains(types, "integer")
-		if fits {
-			return raw
-		}
+	if !json.Valid(raw) {
+		return encode(text), nil
 	}
-	return encode(text)
+	kind := typeOf(raw)
+	if len(types) > 0 && !slices.Contains(types, kind) && !(kind == "number" && slices.Contains(types, "integer")) {
+		return encode(text), nil
+	}
+	if _, err := canon.JSON(raw); err != nil {
+		return nil, fmt.Errorf("%w (to give it as text, write it as a JSON string)", err)
+	}
+	return raw, nil
 }
 
 // encode writes a value as JSON, with <, > and & as they are.

@@ -14,3 +14,11 @@ func (a *App) logger() *slog.Logger {
 	}
 	return slog.New(slog.NewTextHandler(a.Err, &slog.HandlerOptions{Level: level}))
 }
+
+// aside is the logger of parts whose errors the command shows itself: it writes with --verbose alone.
+func (a *App) aside() *slog.Logger {
+	if a.Verbose {
+		return a.logger()
+	}
+	return slog.New(slog.DiscardHandler)
+}

@@ -30,6 +30,9 @@ func Plan(a *App) *cobra.Command {
 		Example: "  mcpx plan provision-workspace -i workspace=acme --inspect",
 		Args:    exactly("PLAN"),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := given(cmd, "input"); err != nil {
+				return err
+			}
 			return a.dryRun(cmd.Context(), args[0], in, inspect)
 		},
 	}
@@ -48,12 +51,39 @@ func (a *App) dryRun(ctx context.Context, name string, in inputFlags, inspect bo
 		return err
 	}
 	d := view.NewDryRun(resolved.Definition, resolved.Input)
+	d.Warnings = warningsFor(m, resolved.Definition)
 	if inspect {
 		if d.Inspected, err = a.inspect(ctx, m, resolved); err != nil {
 			return err
 		}
 	}
 	return a.result(d, func() string { return view.Plan(a.Out, d) })
+}
+
+// warningsFor are the warnings of a plan, and those of the manifest about the contracts of the plan's tools.
+func warningsFor(m *manifest.Manifest, def contract.Definition) []string {
+	warnings := slices.Clone(def.Warnings)
+	for _, w := range m.Warnings {
+		text := w.Place + ": " + w.Text
+		if concerns(w.Place, def) && !slices.Contains(warnings, text) {
+			warnings = append(warnings, text)
+		}
+	}
+	return warnings
+}
+
+// concerns tells whether a place is in the contract of one of the plan's tools.
+func concerns(place string, def contract.Definition) bool {
+	for ref, tool := range def.Tools {
+		for _, name := range []string{ref, tool.Name} { // AgentX manifests name tools without their server
+			field := contract.ElemsString([]contract.Elem{{Member: "tools"}, {Member: name}})
+			rest, ok := strings.CutPrefix(place, field)
+			if ok && (rest == "" || rest[0] == '.' || rest[0] == '[') {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // resolve reads the input of a plan and checks it.
@@ -78,7 +108,7 @@ const nobody = "dry-run"
 
 // inspect asks the owners what is there now. What cannot be asked before earlier steps have run is said so.
 func (a *App) inspect(ctx context.Context, m *manifest.Manifest, resolved contract.Resolved) ([]view.Inspected, error) {
-	pool := toolclient.NewPool(toolclient.Options{Logger: a.logger()})
+	pool := toolclient.NewPool(toolclient.Options{Logger: a.aside()})
 	defer func() { _ = pool.Close() }() // whatever it says, the looks are over
 	scope := contract.Scope{"input": resolved.Input}
 	all := make([]view.Inspected, 0, len(resolved.Definition.Steps))

@@ -2,6 +2,7 @@ package starter_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -108,7 +109,7 @@ func TestInputIsReadAsTheSchemaWantsIt(t *testing.T) {
 		{`free={"a": 1}`, `{"free":{"a":1}}`},
 		{"free={broken", `{"free":"{broken"}`},
 		{"free=", `{"free":""}`},
-		{`free={"a":1,"a":2}`, `{"free":"{\"a\":1,\"a\":2}"}`},
+		{`free="{\"a\":1,\"a\":2}"`, `{"free":"{\"a\":1,\"a\":2}"}`},
 		{"unknown=1e400", `{"unknown":1e400}`},
 	} {
 		t.Run(test.pair, func(t *testing.T) {
@@ -132,6 +133,36 @@ func TestInputIsReadAsTheSchemaWantsIt(t *testing.T) {
 			typed{stdin: text}.mcpx(t, "plan", "anything", "--manifest", file, "--input", "-").requireCode(t, 2)
 		})
 	}
+	for _, text := range []string{"{\"name\": \"a\xffb\"}", `{"name": "\ud800"}`} {
+		r := typed{stdin: text}.mcpx(t, "plan", "anything", "--manifest", file, "--input", "-").requireCode(t, 2)
+		require.Contains(t, r.err, "name", "where it is")
+	}
+	for _, pair := range []string{
+		`free={"a":1,"a":2}`, `free="\ud800"`, `unknown=[{"a":1,"a":2}]`, "size=1e99999999", `tags=["\udc00"]`, "name=\xff", "free={\"a\": \"\xff\"}",
+	} {
+		t.Run("refused: "+pair, func(t *testing.T) {
+			key, _, _ := strings.Cut(pair, "=")
+			r := mcpx(t, "plan", "anything", "--manifest", file, "-i", pair).requireCode(t, 2)
+			require.Contains(t, r.err, fmt.Sprintf("input %q", key))
+		})
+	}
+	t.Run("what is text to the schema is text", func(t *testing.T) {
+		var d struct{ Input struct{ Name string } }
+		mcpx(t, "plan", "anything", "--json", "--manifest", file, "-i", `name={"a":1,"a":2}`, "-i", "token=t").requireCode(t, 0).decode(t, &d)
+		require.Equal(t, `{"a":1,"a":2}`, d.Input.Name)
+	})
+}
+
+func TestAPlanShowsTheWarningsAboutItsTools(t *testing.T) {
+	text := strings.Replace(anything, `, token: "${input.token}"`, "", 1) +
+		"  - {name: other, steps: [{id: look, tool: box/look}]}\n"
+	text = strings.Replace(text, "plans:", "  box/look: {risk: read_only}\nplans:", 1)
+	file := write(t, "mcpx.yaml", text)
+	r := mcpx(t, "plan", "anything", "--manifest", file, "-i", "name=n").requireCode(t, 0)
+	require.Contains(t, r.out, "not sealed yet", "its contract has it, whatever the plan passes")
+	require.Equal(t, 1, strings.Count(r.out, "not sealed yet"))
+	r = mcpx(t, "plan", "other", "--manifest", file).requireCode(t, 0)
+	require.Contains(t, r.out, "Nothing to say")
 }
 
 func TestSecretsOfAPlanStayOffTheScreen(t *testing.T) {
@@ -174,4 +205,7 @@ func TestOwnersThatCannotBeAskedMakeADryRunNoFailure(t *testing.T) {
 	require.Equal(t, "box/get", d.Inspected[0].Tool)
 	require.Equal(t, "inconclusive", d.Inspected[0].Verdict)
 	require.NotEmpty(t, d.Inspected[0].Why)
+
+	r := mcpx(t, "plan", "anything", "--inspect", "--manifest", file, "-i", "name=n", "-i", "token=t").requireCode(t, 0)
+	require.Empty(t, r.err, "the table says it")
 }

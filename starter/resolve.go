@@ -38,9 +38,12 @@ func Resolve(a *App) *cobra.Command {
 		Use:   "resolve ID STEP",
 		Short: "Say what became of a step that nobody else can tell",
 		Long: "Answers for a step that is UNKNOWN (committed, absent, inspect) or whose compensation failed (retry, accepted):\n\n" +
-			meanings.String(),
+			meanings.String() + "\nA step that is committed needs a --result where later steps refer to it: the manifest says what they refer to.",
 		Args: exactly("ID", "STEP"),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := given(cmd, "result"); err != nil {
+				return err
+			}
 			d := contract.Decision{Step: args[1], As: contract.Resolution(as)}
 			if err := checkResolution(d, flags.reason, result); err != nil {
 				return err
@@ -49,6 +52,11 @@ func Resolve(a *App) *cobra.Command {
 				d.By, d.Reason = who.By, who.Reason
 				if result != "" {
 					d.Result = json.RawMessage(result)
+				}
+				if d.As == contract.ResolveCommitted {
+					if err := a.checkResult(ctx, c, id, d); err != nil {
+						return contract.Judged{}, err
+					}
 				}
 				return c.Resolve(ctx, id, d)
 			})

@@ -32,7 +32,12 @@ func Start(a *App) *cobra.Command {
 			"it, and where it was carried out its outcome is replayed. With --wait, the exit code is the transaction's.",
 		Example: "  mcpx start provision-workspace -i workspace=acme --wait",
 		Args:    exactly("PLAN"),
-		RunE:    func(cmd *cobra.Command, args []string) error { return a.start(cmd.Context(), args[0], flags) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := given(cmd, "id", "input"); err != nil {
+				return err
+			}
+			return a.start(cmd.Context(), args[0], flags)
+		},
 	}
 	flags.input.bind(cmd)
 	cmd.Flags().StringVar(&flags.key, "id", "", "your own `KEY` for the intent, in place of the plan's logical keys")
@@ -71,6 +76,11 @@ func (a *App) start(ctx context.Context, plan string, flags startFlags) error {
 	if err != nil {
 		return err
 	}
+	if flags.key != "" {
+		if _, _, err := m.IdentityFor(plan, resolved.Input, flags.key); err != nil {
+			return fmt.Errorf("--id: %w", err)
+		}
+	}
 	c, err := a.client(ctx)
 	if err != nil {
 		return err
@@ -79,6 +89,9 @@ func (a *App) start(ctx context.Context, plan string, flags startFlags) error {
 	started, err := c.Start(ctx, sdk.StartRequest{
 		Plan: plan, Input: resolved.Input, Key: flags.key, Again: flags.again, Requester: flags.by, Manifest: m,
 	})
+	if err != nil && ctx.Err() != nil && cancelled(err) {
+		return interruptedf(ctx, "it is not known whether the transaction was started. The same command again finds it, or starts it")
+	}
 	if err != nil {
 		return err
 	}
@@ -115,7 +128,7 @@ func (a *App) outcome(ctx context.Context, c *sdk.Client, started sdk.Started) (
 	if started.How == sdk.Attached {
 		a.say("it is under way already: attached")
 	}
-	return a.follow(ctx, c, started.ID, a.Err, false)
+	return a.follow(ctx, c, started.ID, a.Err, false, contract.Snapshot{})
 }
 
 func startedText(s *screen.Screen, result startedView) string {

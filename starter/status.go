@@ -64,7 +64,7 @@ func (a *App) status(ctx context.Context, id string, watch bool) error {
 }
 
 func (a *App) watch(ctx context.Context, c *sdk.Client, id string) error {
-	tx, err := a.follow(ctx, c, id, a.Out, true)
+	tx, err := a.follow(ctx, c, id, a.Out, true, contract.Snapshot{})
 	if err != nil {
 		return err
 	}

@@ -109,6 +109,9 @@ func TestApprovalNeedsThePlanToBeSeen(t *testing.T) {
 
 	r = s.as(t, typed{interactive: true, stdin: "yes\n"}, "approve", id, "--reason", "\x1b[2Jlooks right", "--wait").requireCode(t, 4)
 	require.Contains(t, r.out, "COMPENSATED")
+	_, progress, _ := strings.Cut(r.err, "[y/N]")
+	require.Contains(t, progress, "COMPENSATING")
+	require.NotContains(t, progress, "COMMITTED", "what had happened before is not told again")
 	r = s.mcpx(t, "receipt", id).requireCode(t, 4)
 	require.Contains(t, r.out, `\x1b[2Jlooks right`)
 	require.NotContains(t, r.out, "\x1b")
@@ -172,6 +175,12 @@ func TestAnUnknownStepIsResolvedByAHuman(t *testing.T) {
 	r = s.mcpx(t, "resolve", id, "frontend", "--as", "absent", "--reason", "r").requireCode(t, 1)
 	require.Contains(t, r.err, "nothing to resolve")
 
+	committed := []string{"resolve", id, "routing", "--as", "committed", "--reason", "r"}
+	r = s.mcpx(t, committed...).requireCode(t, 2)
+	require.Contains(t, r.err, "${steps.routing.result.route_id} (step frontend)")
+	require.Contains(t, r.err, "--result")
+	require.Equal(t, contract.TxAwaitingResolution, s.state(t, id).State, "nothing was sent")
+
 	require.NoError(t, s.Apps[workspace.Routing].ClearFaults(t.Context()))
 	r = s.mcpx(t, "resolve", id, "routing", "--as", "inspect", "--reason", "it is back", "--wait").requireCode(t, 0)
 	require.Contains(t, r.out, "RECOVERED")
@@ -226,7 +235,7 @@ func TestTheBeginningOfAnIDWillDo(t *testing.T) {
 	require.NotContains(t, r.out, "half", "a whole ID means itself")
 	r = s.mcpx(t, "status", "provision-workspace/prefix-").requireCode(t, 2)
 	require.Contains(t, r.err, "prefix-one, ")
-	r = s.mcpx(t, "status", "provision-workspace/nothing").requireCode(t, 1)
+	r = s.mcpx(t, "status", "provision-workspace/nothing").requireCode(t, 2)
 	require.Contains(t, r.err, "mcpx list")
 	s.mcpx(t, "status", "").requireCode(t, 2)
 }

@@ -1,11 +1,16 @@
 package starter_test
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/mcpx-go/mcpx/starter"
+	"github.com/mcpx-go/mcpx/starter/screen"
 )
 
 func TestWrongUsageIsExplainedWithCode2(t *testing.T) {
@@ -40,6 +45,14 @@ func TestWrongUsageIsExplainedWithCode2(t *testing.T) {
 		{"result of something else", []string{"resolve", "id", "step", "--as", "absent", "--reason", "r", "--result", "{}"}, []string{"--as committed alone"}},
 		{"result that is no JSON", []string{"resolve", "id", "step", "--as", "committed", "--reason", "r", "--result", "{"}, []string{"--result"}},
 		{"nobody decides", []string{"abort", "id", "--by", " "}, []string{"--by WHO"}},
+		{"empty key", []string{"start", "provision-workspace", "--manifest", manifest, "-i", "workspace=acme", "--id", ""}, []string{"--id is empty"}},
+		{"key with a control character", []string{"start", "provision-workspace", "--manifest", manifest, "-i", "workspace=acme", "--id", "a\nb"}, []string{"--id", "U+000A"}},
+		{"key that is too long", []string{"start", "provision-workspace", "--manifest", manifest, "-i", "workspace=acme", "--id", strings.Repeat("k", 501)}, []string{"--id", "501 bytes"}},
+		{"empty digest", []string{"approve", "id", "--yes", "--digest", ""}, []string{"--digest is empty"}},
+		{"empty digest of what is declined", []string{"reject", "id", "--digest", ""}, []string{"--digest is empty"}},
+		{"empty result", []string{"resolve", "id", "step", "--as", "committed", "--reason", "r", "--result", ""}, []string{"--result is empty"}},
+		{"empty name of an input file", []string{"plan", "provision-workspace", "--manifest", manifest, "--input", ""}, []string{"--input is empty"}},
+		{"input that is not UTF-8", []string{"plan", "provision-workspace", "--manifest", manifest, "-i", "workspace=a\xffb"}, []string{`input "workspace"`, "not UTF-8"}},
 		{"unknown demonstration", []string{"demo", "workspac"}, []string{"did you mean workspace?"}},
 		{"port that is none", []string{"dev", "--port", "70000", "--manifest", manifest}, []string{"--port 70000"}},
 		{"unknown profile", []string{"list", "--profile", "nowhere"}, []string{"profile"}},
@@ -118,4 +131,20 @@ func TestVersion(t *testing.T) {
 	var info struct{ Go, TemporalSDK string }
 	mcpx(t, "version", "--json").requireCode(t, 0).decode(t, &info)
 	require.NotEmpty(t, info.TemporalSDK)
+}
+
+// full is a disk without space.
+type full struct{}
+
+func (full) Write([]byte) (int, error) { return 0, errors.New("no space left on device") }
+
+func TestAResultThatCannotBeWrittenIsAFailure(t *testing.T) {
+	for _, args := range [][]string{
+		{"version"}, {"version", "--json"}, {"help"}, {"plan", "provision-workspace", "-i", "workspace=acme", "--manifest", examplesFile(t)},
+	} {
+		var messages strings.Builder
+		app := starter.New(examplesText(t), strings.NewReader(""), screen.Plainly(full{}, 0), screen.Plainly(&messages, 0), everything...)
+		require.Equal(t, 1, app.Run(t.Context(), args), args)
+		require.Contains(t, messages.String(), "write the result: no space left on device")
+	}
 }

@@ -3,7 +3,6 @@ package starter
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/mcpx-go/mcpx/contract"
@@ -20,8 +19,8 @@ var errSettled = errors.New("settled")
 
 // follow shows how a transaction goes on until it is closed or waits for a human, and returns it as it stands then. On a
 // terminal it draws a live table, elsewhere it writes a line for every change; with --json and programs it writes every
-// snapshot, one a line.
-func (a *App) follow(ctx context.Context, c *sdk.Client, id string, to *screen.Screen, programs bool) (contract.Snapshot, error) {
+// snapshot, one a line. What a known snapshot holds is not told again.
+func (a *App) follow(ctx context.Context, c *sdk.Client, id string, to *screen.Screen, programs bool, known contract.Snapshot) (contract.Snapshot, error) {
 	news := make(chan contract.Snapshot)
 	ended := make(chan error, 1)
 	go func() {
@@ -38,7 +37,7 @@ func (a *App) follow(ctx context.Context, c *sdk.Client, id string, to *screen.S
 		})
 	}()
 
-	show, done := a.shower(to, programs)
+	show, done := a.shower(to, programs, known)
 	defer done()
 	ticker := time.NewTicker(tick)
 	defer ticker.Stop()
@@ -60,7 +59,7 @@ func (a *App) follow(ctx context.Context, c *sdk.Client, id string, to *screen.S
 			case err == nil, errors.Is(err, errSettled):
 				return last, nil
 			case ctx.Err() != nil:
-				return last, fmt.Errorf("interrupted; the transaction goes on: mcpx status %s --watch", screen.Shell(id))
+				return last, interruptedf(ctx, "the transaction goes on. Look at it with mcpx status %s --watch", screen.Shell(id))
 			}
 			return last, err
 		}
@@ -68,7 +67,7 @@ func (a *App) follow(ctx context.Context, c *sdk.Client, id string, to *screen.S
 }
 
 // shower shows snapshots, news or the same again; done ends it.
-func (a *App) shower(to *screen.Screen, programs bool) (show func(tx contract.Snapshot, news bool) error, done func()) {
+func (a *App) shower(to *screen.Screen, programs bool, known contract.Snapshot) (show func(tx contract.Snapshot, news bool) error, done func()) {
 	switch {
 	case a.JSON && programs:
 		return func(tx contract.Snapshot, news bool) error {
@@ -87,9 +86,10 @@ func (a *App) shower(to *screen.Screen, programs bool) (show func(tx contract.Sn
 		}, live.Clear
 	}
 	var changes view.Changes
+	changes.Known(known)
 	return func(tx contract.Snapshot, news bool) error {
 		if news {
-			for _, line := range changes.Lines(to, tx) {
+			for _, line := range changes.Lines(to, tx, time.Now()) {
 				to.Print(line)
 			}
 		}

@@ -3,6 +3,7 @@ package workflows
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
 
 	"go.temporal.io/sdk/workflow"
@@ -72,7 +73,7 @@ func (t *transaction) execute(ctx workflow.Context, s *step) {
 			return
 		case contract.NotExecuted:
 			s.attempts--
-			t.become(s, contract.StepExecuting, "not executed: %s", out.Why)
+			t.become(s, contract.StepExecuting, "%s%s", notExecuted, out.Why)
 			if t.open(s) && !t.pauseIdle(ctx, s, out.RetryAfter.Std()) {
 				return
 			}
@@ -145,7 +146,7 @@ func (t *transaction) fail(s *step, why string) {
 func (t *transaction) pauseIdle(ctx workflow.Context, s *step, after time.Duration) bool {
 	s.idle++
 	if s.idle >= idleTries {
-		t.giveUp(s, fmt.Sprintf("not executed after %d tries, the last time because: %s", s.idle, s.reason))
+		t.giveUp(s, fmt.Sprintf("not executed after %d tries: %s", s.idle, strings.TrimPrefix(s.reason, notExecuted)))
 		return false
 	}
 	s.held = true
@@ -154,6 +155,9 @@ func (t *transaction) pauseIdle(ctx workflow.Context, s *step, after time.Durati
 	s.held = false
 	return true
 }
+
+// notExecuted begins the reason of a step that waits to be tried again.
+const notExecuted = "not executed: "
 
 // idleWait is the time before the next try after n calls that were not executed.
 func idleWait(n int) time.Duration { return min(idleBackoff<<(n-1), idleLongest) }
@@ -181,14 +185,14 @@ func (t *transaction) lookBefore(ctx workflow.Context, s *step, args json.RawMes
 	look := t.inspect(ctx, s, args)
 	switch {
 	case t.mustLeave():
-		t.become(s, contract.StepExecuting, "not executed: the look before it was cut short")
+		t.become(s, contract.StepExecuting, notExecuted+"the look before it was cut short")
 	case look.Verdict == contract.Absent:
 		s.looked = true
 		return true
 	case look.Verdict == contract.Present:
 		t.giveUp(s, "already there before it was executed: a conflict, and not ours to undo")
 	default:
-		t.become(s, contract.StepExecuting, "not executed: the look before it was inconclusive: %s", look.Why)
+		t.become(s, contract.StepExecuting, notExecuted+"the look before it was inconclusive: %s", look.Why)
 	}
 	return false
 }

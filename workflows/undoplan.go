@@ -108,6 +108,9 @@ func (t *transaction) undoOf(s *step, look contract.Look, shown int) (contract.U
 		Step: s.def.ID, Undoes: s.def.Tool, Tool: s.tool.Compensate.Server + "/" + s.tool.Compensate.Tool,
 		Args: args, Seen: look.Verdict, Proof: s.proof,
 	}
+	if look.Verdict == contract.Inconclusive {
+		undo.Why = cut(look.Why, maxReason)
+	}
 	if len(args) > shown {
 		undo.Args, undo.ArgsDigest = nil, digest(args)
 	}

@@ -27,6 +27,7 @@ import (
 
 	"github.com/mcpx-go/mcpx/internal/devserver"
 	"github.com/mcpx-go/mcpx/internal/devserver/devtest"
+	"github.com/mcpx-go/mcpx/internal/proc/proctest"
 )
 
 const (
@@ -111,22 +112,6 @@ func requireRunning(t *testing.T, c client.Client, id string) {
 	described, err := c.DescribeWorkflow(t.Context(), id, "")
 	require.NoError(t, err)
 	require.Equal(t, enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING, described.Status)
-}
-
-// requireGone waits until no process has the id. A zombie counts as gone: it is its parent's to collect.
-func requireGone(t *testing.T, pid int) {
-	t.Helper()
-	require.Eventually(t, func() bool {
-		if syscall.Kill(pid, 0) != nil {
-			return true
-		}
-		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-		if err != nil {
-			return false
-		}
-		_, state, _ := strings.Cut(string(stat), ") ")
-		return strings.HasPrefix(state, "Z")
-	}, wait, tick, "process %d is still there", pid)
 }
 
 func TestNamespaceAndAttributesCanBeUsedAsSoonAsStartReturns(t *testing.T) {
@@ -310,7 +295,7 @@ func TestNoServerOutlivesAKilledParent(t *testing.T) {
 
 	// At once: the next owner waits for the dying server.
 	s := devtest.Start(t, options(dir))
-	requireGone(t, info.PID)
+	proctest.RequireGone(t, info.PID)
 	requireRunningServer(t, dir, s)
 }
 

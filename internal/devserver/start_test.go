@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mcpx-go/mcpx/internal/devserver"
+	"github.com/mcpx-go/mcpx/internal/proc/proctest"
 )
 
 // The test binary plays temporal programs that misbehave: the variable says which one, and its value after a colon is
@@ -144,7 +145,7 @@ func TestServerThatNeverServesIsGivenUp(t *testing.T) {
 	require.ErrorIs(t, err, context.Canceled)
 	pid, err := strconv.Atoi(noted(t, pids)[0])
 	require.NoError(t, err)
-	requireGone(t, pid)
+	proctest.RequireGone(t, pid)
 	requireFree(t, dir)
 	require.NoFileExists(t, filepath.Join(dir, "temporal.db"), "a half-made database would stop every later start")
 }

@@ -5,9 +5,6 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
-	"runtime"
-	"strconv"
-	"strings"
 	"testing"
 	"time"
 
@@ -16,6 +13,7 @@ import (
 	"github.com/mcpx-go/mcpx/contract"
 	"github.com/mcpx-go/mcpx/examples/workspace"
 	"github.com/mcpx-go/mcpx/internal/devserver"
+	"github.com/mcpx-go/mcpx/internal/proc/proctest"
 	"github.com/mcpx-go/mcpx/internal/stack"
 	"github.com/mcpx-go/mcpx/manifest"
 	"github.com/mcpx-go/mcpx/sdk"
@@ -53,15 +51,6 @@ func start(t *testing.T, o stack.Options) *stack.Stack {
 	return s
 }
 
-func gone(pid int) bool {
-	stat, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
-	if err != nil {
-		return true
-	}
-	_, rest, _ := strings.Cut(string(stat), ") ")
-	return strings.HasPrefix(rest, "Z")
-}
-
 func TestAStackCarriesOutTransactionsAndLeavesNothing(t *testing.T) {
 	s := start(t, stack.Options{Apps: true, Worker: true})
 	require.Equal(t, []workspace.Kind{workspace.Database, workspace.Compute, workspace.Routing, workspace.Frontend}, s.Kinds())
@@ -89,10 +78,8 @@ func TestAStackCarriesOutTransactionsAndLeavesNothing(t *testing.T) {
 	require.NotEmpty(t, temp)
 	require.NoError(t, s.Stop())
 	require.NoError(t, s.Stop(), "stopping again changes nothing")
-	if runtime.GOOS == "linux" {
-		for _, pid := range pids {
-			require.True(t, gone(pid), "process %d is still there", pid)
-		}
+	for _, pid := range pids {
+		require.True(t, proctest.Gone(pid), "process %d is still there", pid)
 	}
 	select {
 	case err := <-s.Failed():

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"sync"
 
 	"github.com/charmbracelet/lipgloss"
 	"github.com/charmbracelet/x/term"
@@ -36,6 +37,7 @@ var colours = map[Tone]lipgloss.TerminalColor{
 // Screen is where people read. The zero value is not usable: see New and Plainly.
 type Screen struct {
 	io.Writer
+	sink     *sink
 	renderer *lipgloss.Renderer
 	file     term.File // nil where it is no terminal
 	width    int       // where it is no terminal; 0: no limit
@@ -44,7 +46,7 @@ type Screen struct {
 // New makes a screen of w. Colours are used on a terminal, unless NO_COLOR is set (https://no-color.org); the width is
 // the terminal's, and has no limit elsewhere.
 func New(w io.Writer) *Screen {
-	s := &Screen{Writer: w, renderer: lipgloss.NewRenderer(w)}
+	s := onto(w)
 	if file, ok := w.(*os.File); ok && term.IsTerminal(file.Fd()) {
 		s.file = file
 	}
@@ -53,9 +55,41 @@ func New(w io.Writer) *Screen {
 
 // Plainly makes a screen without colours and with the given width in cells; 0: no limit.
 func Plainly(w io.Writer, width int) *Screen {
-	s := &Screen{Writer: w, renderer: lipgloss.NewRenderer(w), width: width}
+	s := onto(w)
+	s.width = width
 	s.renderer.SetColorProfile(termenv.Ascii)
 	return s
+}
+
+func onto(w io.Writer) *Screen {
+	sink := &sink{to: w}
+	return &Screen{Writer: sink, sink: sink, renderer: lipgloss.NewRenderer(w)}
+}
+
+// sink remembers the first write that failed: what is shown is written in many places, and looked after in one.
+type sink struct {
+	to  io.Writer
+	mu  sync.Mutex
+	err error
+}
+
+func (s *sink) Write(p []byte) (int, error) {
+	n, err := s.to.Write(p)
+	if err != nil {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.err == nil {
+			s.err = err
+		}
+	}
+	return n, err
+}
+
+// Failed is the error of the first write that failed, nil where none did.
+func (s *Screen) Failed() error {
+	s.sink.mu.Lock()
+	defer s.sink.mu.Unlock()
+	return s.sink.err
 }
 
 // Terminal tells whether a person is likely to look at the screen right now.

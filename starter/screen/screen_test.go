@@ -3,6 +3,7 @@ package screen_test
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"os/exec"
 	"strings"
 	"testing"
@@ -180,4 +181,15 @@ func TestALivePartReplacesWhatItDrew(t *testing.T) {
 	live.Draw("0123456789abc")
 	live.Clear()
 	require.Equal(t, "one\ntwo\n"+"\x1b[2A\r\x1b[J"+"012345678…\n"+"\x1b[1A\r\x1b[J", out.String())
+}
+
+type full struct{}
+
+func (full) Write([]byte) (int, error) { return 0, errors.New("no space left") }
+
+func TestAFailedWriteIsRemembered(t *testing.T) {
+	s := screen.Plainly(full{}, 0)
+	require.NoError(t, s.Failed())
+	s.Print("lost")
+	require.ErrorContains(t, s.Failed(), "no space left")
 }

@@ -156,23 +156,51 @@ func TestEveryStateHasALookAndAnExitCode(t *testing.T) {
 	}
 }
 
-func TestChangesTellWhatIsNew(t *testing.T) {
+func TestChangesTellWhatIsNewWithTheTimeOfTheEvent(t *testing.T) {
 	var changes view.Changes
-	s := paper(0)
+	s, now := paper(0), after(time.Minute)
 	tx := awaiting()
-	tx.State, tx.Reason = contract.TxRunning, ""
+	tx.State, tx.Reason, tx.Undo, tx.Decisions = contract.TxRunning, "", nil, nil
 	for i := range tx.Steps {
-		tx.Steps[i].State, tx.Steps[i].Reason, tx.Steps[i].Since = contract.StepPending, "", after(0)
+		tx.Steps[i].State, tx.Steps[i].Reason, tx.Steps[i].Since, tx.Steps[i].Evidence = contract.StepPending, "", after(0), nil
 	}
-	tx.Steps[0].State, tx.Steps[0].Reason = contract.StepExecuting, "dispatched to database"
-	tx.Ended = after(time.Second) // for a time of day that does not change
+	database, compute := &tx.Steps[0], &tx.Steps[1]
+	database.State, database.Reason, database.Since = contract.StepExecuting, "dispatched to database", after(time.Second)
 	require.Equal(t, []string{
-		"12:00:00.000  database  EXECUTING  dispatched to database",
+		"12:00:01.000  database  EXECUTING  dispatched to database",
 		"12:00:01.000  provision-workspace/4f2a9c  RUNNING  steps are being executed",
-	}, changes.Lines(s, tx))
-	require.Empty(t, changes.Lines(s, tx))
-	tx.Steps[0].State, tx.Steps[0].Reason = contract.StepInDoubt, "no answer\x1b[2J\nCOMMITTED"
-	require.Equal(t, []string{`12:00:00.000  database  IN_DOUBT  no answer\x1b[2J COMMITTED`}, changes.Lines(s, tx))
+	}, changes.Lines(s, tx, now))
+	require.Empty(t, changes.Lines(s, tx, now))
+
+	database.State, database.Reason, database.Since = contract.StepInDoubt, "no answer\x1b[2J\nCOMMITTED", after(3*time.Second)
+	compute.State, compute.Reason, compute.Since = contract.StepExecuting, "dispatched to compute", after(2*time.Second)
+	require.Equal(t, []string{
+		`12:00:02.000  compute   EXECUTING  dispatched to compute`,
+		`12:00:03.000  database  IN_DOUBT  no answer\x1b[2J COMMITTED`,
+	}, changes.Lines(s, tx, now), "in the order in which they came about")
+
+	compute.Reason = "not executed: connection refused"
+	compute.Evidence = []contract.Evidence{call(contract.CallExecute, 1, "create_instance", "not_executed", 5*time.Second, "")}
+	require.Equal(t, []string{"12:00:05.000  compute   EXECUTING  not executed: connection refused"}, changes.Lines(s, tx, now),
+		"a new reason has the time of the call that gave it, not that of the state")
+	compute.Reason = "dispatched again"
+	require.Equal(t, []string{"12:01:00.000  compute   EXECUTING  dispatched again"}, changes.Lines(s, tx, now))
+
+	tx.State, tx.Ended = contract.TxFailed, after(7*time.Second)
+	lines := changes.Lines(s, tx, now)
+	require.Len(t, lines, 1)
+	require.Contains(t, lines[0], "12:00:07.000  provision-workspace/4f2a9c  FAILED")
+}
+
+func TestWhatIsKnownIsNotToldAgain(t *testing.T) {
+	var changes view.Changes
+	tx := awaiting()
+	changes.Known(tx)
+	require.Empty(t, changes.Lines(paper(0), tx, after(time.Minute)))
+	tx.Steps[2].State, tx.Steps[2].Since = contract.StepCompensating, after(2*time.Second)
+	lines := changes.Lines(paper(0), tx, after(time.Minute))
+	require.Len(t, lines, 1)
+	require.Contains(t, lines[0], "12:00:02.000  routing   COMPENSATING")
 }
 
 func TestShortIDsKeepWhatPeopleWrote(t *testing.T) {
