@@ -102,7 +102,7 @@ func (a *App) root() *cobra.Command {
 	flags.StringVar(&a.Address, "address", "", "`ADDRESS` of Temporal, host:port (env TEMPORAL_ADDRESS)")
 	flags.StringVar(&a.Namespace, "namespace", "", "Temporal namespace `NAME`; else mcpx (env TEMPORAL_NAMESPACE)")
 	flags.StringVar(&a.Profile, "profile", "", "profile `NAME` of temporal.toml (env TEMPORAL_PROFILE)")
-	flags.StringVar(&a.DataDir, "data", dataDir(), "`DIR` where mcpx dev keeps its data (env MCPX_DATA)")
+	flags.StringVar(&a.DataDir, "data", defaultDataDir(), "`DIR` where mcpx dev keeps its data (env MCPX_DATA)")
 	flags.BoolVar(&a.JSON, "json", false, "print JSON for programs instead of text for people")
 	flags.BoolVarP(&a.Quiet, "quiet", "q", false, "print no progress")
 	flags.BoolVarP(&a.Verbose, "verbose", "v", false, "print more")
@@ -114,7 +114,7 @@ func (a *App) root() *cobra.Command {
 }
 
 // dataDir is where development data goes unless somebody says otherwise: MCPX_DATA, else as the XDG base directories say.
-func dataDir() string {
+func defaultDataDir() string {
 	if dir := os.Getenv("MCPX_DATA"); dir != "" {
 		return dir
 	}

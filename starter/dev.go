@@ -252,8 +252,12 @@ func devText(out *screen.Screen, s *stack.Stack, dataDir string, flags devFlags)
 	}
 	fact("worker", "in this process, task queues "+strings.Join(s.Worker.Queues(), ", "))
 	fmt.Fprintf(&b, "\nNext, in another terminal:\n")
+	elsewhere := ""
+	if dataDir != defaultDataDir() {
+		elsewhere = " --data " + screen.Shell(dataDir) // else another terminal would look for Temporal in another place
+	}
 	for _, command := range devNext(s) {
-		fmt.Fprintf(&b, "  %s\n", out.Paint(screen.Mark, command))
+		fmt.Fprintf(&b, "  %s\n", out.Paint(screen.Mark, command+elsewhere))
 	}
 	fmt.Fprintf(&b, "Ctrl-C stops everything.\n")
 	return b.String()

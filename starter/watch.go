@@ -14,6 +14,24 @@ import (
 // tick is how often a live part is drawn anew without news, for the time that it shows.
 const tick = time.Second
 
+// silent is how long nothing has to happen before it is asked whether a worker is missing.
+const silent = 5 * time.Second
+
+// missingWorker says which worker is waited for, where nobody polls a queue on which something of the transaction waits.
+// It is only a hint: where it cannot be known it is "".
+func missingWorker(ctx context.Context, c *sdk.Client, id string) string {
+	ctx, cancel := context.WithTimeout(ctx, silent)
+	defer cancel()
+	pending, err := c.Pending(ctx, id)
+	if err != nil {
+		return ""
+	}
+	for _, queue := range pending.Missing() {
+		return screen.Clean(queue.Why()) + ": start one with mcpx worker"
+	}
+	return ""
+}
+
 // errSettled ends a watch whose transaction goes on by itself no more.
 var errSettled = errors.New("settled")
 
@@ -42,9 +60,21 @@ func (a *App) follow(ctx context.Context, c *sdk.Client, id string, to *screen.S
 	ticker := time.NewTicker(tick)
 	defer ticker.Stop()
 	var last contract.Snapshot
+	silence := time.NewTimer(silent)
+	defer silence.Stop()
 	for {
 		select {
+		case <-silence.C:
+			missing := missingWorker(ctx, c, id)
+			switch {
+			case missing == "" || a.JSON || a.Quiet:
+			case to.Terminal():
+				last.Waiting = missing
+			default:
+				a.say("waiting: %s", missing)
+			}
 		case last = <-news:
+			silence.Reset(silent)
 			if err := show(last, true); err != nil {
 				return last, err
 			}

@@ -51,7 +51,8 @@ func (a *App) runWorker(ctx context.Context) error {
 	if a.JSON {
 		err = a.line(map[string]any{"namespace": c.Namespace(), "manifest": m.File, "queues": w.Queues()})
 	} else {
-		a.say("worker for %s in namespace %s, task queues %s; Ctrl-C stops it", m.File, c.Namespace(), strings.Join(w.Queues(), ", "))
+		a.say("worker for %s at Temporal %s (%s), namespace %s, task queues %s; Ctrl-C stops it",
+			m.File, at.options.Address, at.how, c.Namespace(), strings.Join(w.Queues(), ", "))
 	}
 	if err != nil {
 		return err

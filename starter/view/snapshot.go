@@ -82,6 +82,9 @@ func Live(s *screen.Screen, tx contract.Snapshot, detail Detail) string {
 	tx.ID = ShortID(tx.ID)
 	head := strings.TrimSuffix(Headline(s, tx), "\n")
 	first, rest, _ := strings.Cut(head, "\n")
+	if tx.Waiting != "" && !tx.State.NeedsHuman() {
+		rest += "\n" + s.Paint(screen.Wait, "waits for "+screen.Clean(tx.Waiting))
+	}
 	return fmt.Sprintf("%s  %s\n%s\n\n%s\n", first, took, rest, Steps(s, tx))
 }
 

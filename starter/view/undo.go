@@ -34,6 +34,14 @@ func Undo(s *screen.Screen, plan contract.UndoPlan) string {
 	} else {
 		b.WriteString(s.Table(columns, rows) + "\n")
 	}
+	for _, wave := range plan.Waves {
+		for _, undo := range wave {
+			if undo.Seen == contract.Inconclusive {
+				line := fmt.Sprintf("%s: it will not be touched unless a look right before recognises it as ours: %s", undo.Step, undo.Why)
+				fmt.Fprintf(&b, "%s %s\n", s.Paint(screen.Doubt, "Inconclusive:"), s.Wrap(screen.Clean(line), 14))
+			}
+		}
+	}
 	for _, kept := range plan.Kept {
 		line := fmt.Sprintf("%s (%s): %s", kept.Step, kept.Tool, kept.Why)
 		fmt.Fprintf(&b, "%s %s\n", s.Paint(screen.Bad, "Stays:"), s.Wrap(screen.Clean(line), 7))
