@@ -3,7 +3,7 @@
 GO          ?= go
 BIN         := $(CURDIR)/bin
 TEST_FLAGS  ?=
-BENCH_FLAGS ?=
+BENCH_FLAGS ?= -benchtime 100x
 DEMO_FLAGS  ?=
 DEV_FLAGS   ?=
 
@@ -53,7 +53,7 @@ test-short: ## Runs the tests that need no Temporal server
 	$(GO) test $(RACE) -short -timeout 10m $(TEST_FLAGS) ./...
 
 .PHONY: bench
-bench: temporal ## Runs the benchmarks
+bench: temporal ## Measures a transaction beside a bare workflow with the same calls
 	MCPX_TEMPORAL="$(TEMPORAL)" $(GO) test -run '^$$' -bench . -benchmem -timeout 30m $(BENCH_FLAGS) ./...
 
 .PHONY: lint
