@@ -58,19 +58,19 @@ func (t *transaction) carry() (next contract.Start, fits bool) {
 	return next, len(encode(next)) <= valueLimit
 }
 
-// resume goes on from where the run before stopped. After a Temporal reset nothing that it knew can be relied on: the
-// owner of every step is asked, and no approval is taken over.
-func (t *transaction) resume(c *contract.Carried) {
+// resume goes on from where the run before stopped. After a Temporal reset nothing that it knew can be relied on, nor in
+// a start that no run before this one has written: the owner of every step is asked, and no approval is taken over.
+func (t *transaction) resume(c *contract.Carried, continued bool) {
 	t.tx.ID = c.Tx
 	t.resolved = c.Resolved
 	must(t.plan())
 	t.requester, t.started = c.Requester, c.Started
 	t.state, t.reason, t.decisions, t.notes = c.State, c.Reason, c.Decisions, c.Notes
-	t.stopping, t.plans, t.transitions = c.Stopping, c.Plans, c.Transitions
+	t.stopping, t.plans, t.transitions = c.Stopping, c.Plans, c.Transitions+1
 	for _, from := range c.Steps {
 		t.resumeStep(t.byID[from.ID], from)
 	}
-	if c.Reset {
+	if c.Reset || !continued {
 		t.distrust()
 		return
 	}

@@ -50,6 +50,7 @@ func TestContinuingAsANewRunChangesNothing(t *testing.T) {
 	executed, compensated := sorted(w, contract.CallExecute), sorted(w, contract.CallCompensate)
 	require.Greater(t, calls, 25)
 
+	continued := 0
 	check := func(t *testing.T, leaveAt ...int) {
 		w := story(t)
 		w.leaveAt = leaveAt
@@ -64,7 +65,7 @@ func TestContinuingAsANewRunChangesNothing(t *testing.T) {
 		require.Len(t, receipt.Decisions, 1)
 		require.Equal(t, want.Tx, receipt.Tx)
 		require.Zero(t, receipt.Started.Sub(w.began), "it is one transaction")
-		require.NotEmpty(t, w.runs[len(w.runs)-1].Carried)
+		continued += len(w.runs) - 1
 	}
 	for at := 1; at < calls; at++ {
 		t.Run(fmt.Sprintf("at call %d", at), func(t *testing.T) { check(t, at) })
@@ -78,6 +79,7 @@ func TestContinuingAsANewRunChangesNothing(t *testing.T) {
 			check(t, at...)
 		})
 	}
+	require.Greater(t, continued, calls, "but for the last looks, every call was the last of a run once")
 }
 
 // continued makes the run be left as soon as the transaction looks like something.
@@ -224,7 +226,7 @@ func TestWhatIsCarriedOverIsBounded(t *testing.T) {
 	receipt := w.transact(t)
 	require.Equal(t, contract.TxCompensated, receipt.State)
 	require.Empty(t, w.existing())
-	require.Len(t, w.runs, 5)
+	require.Greater(t, len(w.runs), 3)
 	for _, start := range w.runs[1:] {
 		require.Less(t, len(encoded(start)), 2<<20)
 	}
@@ -381,4 +383,30 @@ func TestAfterAResetAHumanDecidesHowItGoesOn(t *testing.T) {
 	require.Equal(t, contract.TxCommitted, receipt.State)
 	require.Equal(t, contract.ProofHuman, receipt.Steps[0].Proof)
 	require.Equal(t, []string{"a", "b"}, w.existing())
+}
+
+// What only a run can write is not believed when somebody types it: an approval that nobody gave approves nothing.
+func TestNobodyStartsInTheMiddle(t *testing.T) {
+	w := failing(t, nil)
+	w.script["compensate:a"] = []string{"@5s"}
+	w.approveRollback()
+	w.when(contract.TxCompensating, func(contract.Snapshot) {
+		w.env.SetContinueAsNewSuggested(true)
+		w.signal(contract.SignalResume, contract.Decision{By: "nobody in particular"})
+	})
+	w.transact(t)
+	require.Len(t, w.runs, 2)
+	require.True(t, w.runs[1].Carried.Approved)
+
+	forged := failing(t, nil)
+	forged.start = w.runs[1]
+	forged.create("a", testRun)
+	forged.when(contract.TxAwaitingCompensationApproval, func(s contract.Snapshot) {
+		require.Empty(t, forged.calls(contract.CallCompensate))
+		forged.signal(contract.SignalRejectCompensation, contract.Decision{By: "bob"})
+	})
+	receipt := forged.transact(t)
+	require.Equal(t, contract.TxRetained, receipt.State)
+	require.Empty(t, forged.calls(contract.CallCompensate))
+	require.Empty(t, forged.calls(contract.CallExecute))
 }

@@ -81,6 +81,7 @@ func (t *transaction) answer(ctx workflow.Context) string {
 		return ""
 	}
 	t.ask = nil
+	t.changed()
 	return q.answer
 }
 

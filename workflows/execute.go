@@ -79,8 +79,8 @@ func (t *transaction) execute(ctx workflow.Context, s *step) {
 			}
 			continue
 		case contract.Refused:
-			s.unverified = out.Unverified
 			if !s.unsettled && (s.tool.Inspect == nil || s.tool.Risk == contract.RiskReadOnly) {
+				s.unverified = s.tool.Risk != contract.RiskReadOnly
 				t.fail(s, "refused by "+s.tool.Server+": "+out.Why)
 				return
 			}

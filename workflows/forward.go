@@ -25,7 +25,7 @@ func (t *transaction) forward(ctx workflow.Context) (done bool) {
 			return false
 		case t.unknowns > 0:
 			t.awaitResolution(ctx)
-		case t.all(inEffect) && (t.stopping == "" || t.stopping == takenOver):
+		case t.all(stands) && (t.stopping == "" || t.stopping == takenOver):
 			t.stopping = ""
 			return true
 		case t.stopping != "":
@@ -38,7 +38,10 @@ func (t *transaction) forward(ctx workflow.Context) (done bool) {
 	}
 }
 
-func inEffect(s *step) bool { return s.state.InEffect() }
+// stands tells whether a step is in effect, and nothing has been done to undo it.
+func stands(s *step) bool {
+	return s.state == contract.StepCommitted || s.state == contract.StepRecovered
+}
 
 // launch starts every step whose turn has come.
 func (t *transaction) launch() {

@@ -221,7 +221,7 @@ func (h *human) resolve(s contract.Snapshot, step contract.StepSnapshot) {
 	case step.State == contract.StepUnknown:
 		h.w.mu.Lock()
 		h.w.happen(h.w.env.Now())
-		own, coming := h.w.own(step.ID, s.Tx), len(h.w.pending) > 0
+		own, coming := h.w.own(step.ID, s.Tx), h.w.coming(step.ID)
 		h.w.mu.Unlock()
 		lie := h.sometimes(15)
 		switch {
@@ -286,7 +286,7 @@ func (h *human) dependents(of string) []string {
 
 // coming tells whether an effect of a step is under way.
 func (w *world) coming(step string) bool {
-	return slices.ContainsFunc(w.pending, func(c change) bool { return c.step == step })
+	return w.begun[step] > 0 || slices.ContainsFunc(w.pending, func(c change) bool { return c.step == step })
 }
 
 // check compares the receipt with the truth.

@@ -53,6 +53,7 @@ type transaction struct {
 	// leaving: the history has grown long; what is in flight settles, then the run continues as a new one. staying:
 	// it cannot, because there is more to carry over than Temporal takes.
 	leaving, staying bool
+	whole            int // what must not be left half done
 	// closing: the final state is decided, and no decision can change it.
 	closing bool
 
@@ -124,6 +125,10 @@ func newTransaction(root workflow.Context, start contract.Start) (*transaction, 
 		t.tx.ID, t.tx.Run = info.WorkflowExecution.RunID, info.WorkflowExecution.RunID
 	}
 	t.runs = []string{t.tx.Run}
+	if start.Carried != nil {
+		// Before anything listens: registering a handler lets those run that wait already.
+		t.resume(start.Carried, info.ContinuedExecutionRunID != "")
+	}
 	if err := workflow.SetQueryHandlerWithOptions(ctx, contract.QuerySnapshot,
 		func() (contract.Snapshot, error) { return t.snapshot(), nil },
 		workflow.QueryHandlerOptions{Description: "The transaction as it stands."}); err != nil {
@@ -142,10 +147,10 @@ func newTransaction(root workflow.Context, start contract.Start) (*transaction, 
 
 // run is the life of a transaction.
 func (t *transaction) run(ctx workflow.Context) (*contract.Receipt, error) {
-	if t.start.Carried != nil {
-		t.resume(t.start.Carried)
-	} else if err := t.begin(ctx); err != nil {
-		return nil, err
+	if t.start.Carried == nil {
+		if err := t.begin(ctx); err != nil {
+			return nil, err
+		}
 	}
 	if t.asking(askStart) && t.declined(ctx) && !t.suspected() {
 		for _, s := range t.steps {

@@ -14,6 +14,7 @@ import (
 // publish looks at every effect, and publishes what a human is asked to allow.
 func (t *transaction) publish(ctx workflow.Context) {
 	t.undo = nil
+	t.changed()
 	looks := t.lookAtEffects(ctx)
 	if t.mustLeave() {
 		return

@@ -12,7 +12,7 @@ func (t *transaction) mustLeave() bool { return t.reset || t.leaving }
 // leave makes this run hand over to a new one: what has begun settles, and nothing more is begun. Without room for what
 // would have to be carried over, the run stays.
 func (t *transaction) leave() {
-	if t.leaving || t.staying || t.closing || len(t.steps) == 0 {
+	if t.leaving || t.staying || t.closing || t.whole > 0 || len(t.steps) == 0 {
 		return
 	}
 	if _, fits := t.carry(); !fits {
@@ -71,8 +71,11 @@ func (t *transaction) sleepUntil(ctx workflow.Context, moment time.Time, summary
 	return !met
 }
 
-// each does something for every one of the steps, for as many at the same time as there are places for calls.
+// each does something for every one of the steps, for as many at the same time as there are places for calls. The run
+// is not left before it has been done for all: the next one would begin anew, and never come to an end either.
 func (t *transaction) each(ctx workflow.Context, steps []*step, name string, do func(workflow.Context, *step)) {
+	t.whole++
+	defer func() { t.whole-- }()
 	group := workflow.NewWaitGroup(t.ctx)
 	next := 0
 	for range min(maxCalls, len(steps)) {

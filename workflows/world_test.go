@@ -63,6 +63,7 @@ type world struct {
 	human     func(contract.Snapshot) // looks at the transaction all the time
 	executing func(contract.Call)     // looks at every execution that reaches an owner
 	undoing   func(contract.Call)     // and at every compensation
+	begun     map[string]int          // calls that may yet have an effect, by step
 	doubled   map[string]bool         // steps of which two effects existed at the same time
 	watches   []*watch
 	moments   []*moment
@@ -105,7 +106,7 @@ const testRun = "default-test-run-id"
 func newWorld(t testingT, def contract.Definition) *world {
 	t.Helper()
 	w := &world{
-		def: def, effects: map[string][]effect{}, doubled: map[string]bool{}, made: map[string]int{}, script: map[string][]string{}, gap: time.Millisecond,
+		def: def, effects: map[string][]effect{}, doubled: map[string]bool{}, begun: map[string]int{}, made: map[string]int{}, script: map[string][]string{}, gap: time.Millisecond,
 		start: contract.Start{
 			Plan: def.Plan, Input: json.RawMessage(`{"workspace":"acme"}`), Requester: "agent", Identity: &contract.Identity{},
 		},
@@ -120,11 +121,13 @@ func (w *world) open() {
 	suite.SetLogger(log.NewStructuredLogger(slog.New(slog.DiscardHandler)))
 	next := suite.NewTestWorkflowEnvironment()
 	next.SetTestTimeout(time.Minute)
+	next.SetWorkflowRunTimeout(100 * 365 * 24 * time.Hour)
 	if w.env != nil {
 		next.SetStartTime(w.env.Now())
+		next.SetContinuedExecutionRunID(testRun)
 	}
 	w.mu.Lock()
-	w.env, w.run = next, testRun
+	w.env, w.run, w.begun = next, testRun, map[string]int{}
 	w.mu.Unlock()
 	if w.began.IsZero() {
 		w.began = next.Now()
@@ -175,13 +178,17 @@ func (w *world) open() {
 
 // poll looks at the transaction, more and more seldom while nothing happens.
 func (w *world) poll(env *testsuite.TestWorkflowEnvironment) {
-	wait, calls := w.gap, 0
+	wait, seen := w.gap, 0
 	var again func()
 	again = func() {
 		if env.IsWorkflowCompleted() {
 			return
 		}
+		wait += wait / 8
 		if snapshot, err := w.snapshot(); err == nil {
+			if snapshot.Transitions != seen {
+				seen, wait = snapshot.Transitions, w.gap
+			}
 			if n := len(w.states); n == 0 || w.states[n-1] != string(snapshot.State) {
 				w.states = append(w.states, string(snapshot.State))
 			}
@@ -195,12 +202,6 @@ func (w *world) poll(env *testsuite.TestWorkflowEnvironment) {
 				}
 			}
 		}
-		w.mu.Lock()
-		if w.total != calls {
-			calls, wait = w.total, w.gap
-		}
-		w.mu.Unlock()
-		wait += wait / 8
 		env.RegisterDelayedCallback(again, wait)
 	}
 	env.RegisterDelayedCallback(again, wait)
@@ -339,8 +340,8 @@ func withID(id string) *contract.Kept {
 	return contract.Keep(json.RawMessage(`{"id":"`+id+`"}`), nil, contract.ResultLimit)
 }
 
-// reply hands over an answer, now or after a while.
-func reply[T any](ctx context.Context, w *world, size int, delay time.Duration, answer func() (T, error)) (T, error) {
+// reply hands over an answer, now or after a while; appears is the step of which an effect may come with it.
+func reply[T any](ctx context.Context, w *world, appears string, size int, delay time.Duration, answer func() (T, error)) (T, error) {
 	w.flying.calls++
 	w.flying.bytes += size
 	w.most.calls, w.most.bytes = max(w.most.calls, w.flying.calls), max(w.most.bytes, w.flying.bytes)
@@ -353,10 +354,12 @@ func reply[T any](ctx context.Context, w *world, size int, delay time.Duration, 
 		return answer()
 	}
 	env, token := w.env, activity.GetInfo(ctx).TaskToken
+	w.begun[appears]++
 	env.RegisterDelayedCallback(func() {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		w.happen(env.Now())
+		w.begun[appears]--
 		land()
 		result, err := answer()
 		if err := env.CompleteActivity(token, result, err); err != nil {
@@ -385,7 +388,7 @@ func (w *world) execute(ctx context.Context, call contract.Call) (contract.Outco
 		}
 		return out, activity.ErrResultPending
 	}
-	return reply(ctx, w, len(call.Args), delay, func() (contract.Outcome, error) {
+	return reply(ctx, w, call.Step, len(call.Args), delay, func() (contract.Outcome, error) {
 		if word != "idle" && word != "no-worker" && word != "recalled" {
 			w.note(contract.CallExecute, call.Step)
 			w.seen = append(w.seen, call)
@@ -497,7 +500,7 @@ func (w *world) inspect(ctx context.Context, request contract.Inspection) (contr
 	defer w.mu.Unlock()
 	w.begin()
 	word, delay := w.next(contract.CallInspect, request.Step)
-	return reply(ctx, w, len(request.Args)+len(request.Query), delay, func() (contract.Look, error) {
+	return reply(ctx, w, "", len(request.Args)+len(request.Query), delay, func() (contract.Look, error) {
 		w.note(contract.CallInspect, request.Step)
 		w.looked = append(w.looked, request)
 		found, there := w.find(request)
@@ -528,7 +531,7 @@ func (w *world) compensate(ctx context.Context, call contract.Call) (contract.Ou
 		return out, nil
 	}
 	word, delay := w.next(contract.CallCompensate, call.Step)
-	return reply(ctx, w, len(call.Args), delay, func() (contract.Outcome, error) {
+	return reply(ctx, w, "", len(call.Args), delay, func() (contract.Outcome, error) {
 		if word != "idle" && word != "no-worker" {
 			w.note(contract.CallCompensate, call.Step)
 			w.seen = append(w.seen, call)
