@@ -270,11 +270,12 @@ func runs(t *testing.T, c *Client, id string) (open, closed int) {
 		require.NoError(t, err)
 		described, err := c.describe(t.Context(), id, "")
 		require.NoError(t, err)
-		newest := described.GetWorkflowExecutionInfo().GetExecution().GetRunId()
+		newest := described.GetWorkflowExecutionInfo()
 		open, closed = 0, 0
 		seen := false
 		for _, run := range page.GetExecutions() {
-			seen = seen || run.GetExecution().GetRunId() == newest
+			// Visibility lags: it has to know the newest run, and as it is now.
+			seen = seen || run.GetExecution().GetRunId() == newest.GetExecution().GetRunId() && run.GetStatus() == newest.GetStatus()
 			if run.GetStatus() == enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING {
 				open++
 			} else {
