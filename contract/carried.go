@@ -65,8 +65,9 @@ type CarriedStep struct {
 	// Resolution is what a human said of the step, and what has not been done yet.
 	Resolution *Decision `json:"resolution,omitempty"`
 	// Sent counts the compensations since a human last allowed them. UndoHorizon is when the owner has settled after
-	// the last one, UndoAcknowledged whether it was acknowledged.
+	// the last one, UndoAcknowledged whether it was acknowledged, UndoOpen whether it was taken and not finished.
 	Sent             int       `json:"sent,omitempty"`
 	UndoHorizon      time.Time `json:"undoHorizon,omitzero"`
 	UndoAcknowledged bool      `json:"undoAcknowledged,omitempty"`
+	UndoOpen         bool      `json:"undoOpen,omitempty"`
 }

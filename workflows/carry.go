@@ -35,7 +35,7 @@ func (t *transaction) carry() (next contract.Start, fits bool) {
 			StepSnapshot: t.show(s), Retries: s.retries, Idle: s.idle,
 			Doubted: s.doubted, Doubt: string(s.doubt.kind), Why: s.doubt.why, Horizon: s.doubt.horizon, Unsettled: s.unsettled,
 			Looked: s.looked, Committed: s.committed, Suspect: s.suspect, Asserted: s.asserted, Resolution: s.resolution,
-			Sent: s.undoing.sent, UndoHorizon: s.undoing.horizon, UndoAcknowledged: s.undoing.acknowledged,
+			Sent: s.undoing.sent, UndoHorizon: s.undoing.horizon, UndoAcknowledged: s.undoing.acknowledged, UndoOpen: s.undoing.open,
 		})
 	}
 	next = t.start
@@ -94,7 +94,7 @@ func (t *transaction) resumeStep(s *step, from contract.CarriedStep) {
 	s.evidence, s.committed, s.looked, s.suspect = from.Evidence, from.Committed, from.Looked, from.Suspect
 	s.doubted, s.unsettled, s.asserted, s.resolution = from.Doubted, from.Unsettled, from.Asserted, from.Resolution
 	s.doubt = doubt{kind: doubtKind(from.Doubt), why: from.Why, horizon: from.Horizon}
-	s.undoing = undoing{sent: from.Sent, horizon: from.UndoHorizon, acknowledged: from.UndoAcknowledged}
+	s.undoing = undoing{sent: from.Sent, horizon: from.UndoHorizon, acknowledged: from.UndoAcknowledged, open: from.UndoOpen}
 }
 
 // takenOver is why nothing new is started after a Temporal reset.

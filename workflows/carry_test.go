@@ -23,6 +23,7 @@ func story(t *testing.T) *world {
 		contract.Step{ID: "frontend", Needs: []string{"compute", "routing"}, Args: contract.Template(`{"on":"${steps.routing.result.id}"}`)},
 	)
 	w := newWorld(t, with(def, "mail", permanent))
+	w.gap = 50 * time.Millisecond
 	w.script["execute:database"] = []string{"idle", "lost-before", ""}
 	w.script["execute:compute"] = []string{"late"}
 	w.script["execute:routing"] = []string{"error", "lost-after"}
@@ -216,7 +217,7 @@ func TestADecisionMayNameARunBefore(t *testing.T) {
 func TestWhatIsCarriedOverIsBounded(t *testing.T) {
 	def := thousand()
 	w := newWorld(t, def)
-	w.gap = time.Second
+	w.gap = time.Minute
 	for _, s := range def.Steps[:500] {
 		w.script["execute:"+s.ID] = []string{"error", "lost-after"} // six calls of evidence each
 	}

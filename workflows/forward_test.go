@@ -199,7 +199,7 @@ func TestNumbersKeepEveryDigit(t *testing.T) {
 
 func TestAPlanOfAThousandStepsCompletes(t *testing.T) {
 	w := newWorld(t, thousand())
-	w.gap = time.Second
+	w.gap = time.Minute
 	receipt := w.transact(t)
 	require.Equal(t, contract.TxCommitted, receipt.State)
 	require.Len(t, w.existing(), 1000)
@@ -209,7 +209,7 @@ func TestAPlanOfAThousandStepsCompletes(t *testing.T) {
 
 func TestAPlanOfAThousandStepsIsUndone(t *testing.T) {
 	w := newWorld(t, thousand())
-	w.gap = time.Second
+	w.gap = time.Minute
 	w.script["execute:s999"] = []string{"refuse"}
 	w.when(contract.TxAwaitingCompensationApproval, func(s contract.Snapshot) { require.Less(t, len(encoded(s)), 2<<20) })
 	w.approveRollback()

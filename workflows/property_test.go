@@ -21,12 +21,12 @@ var (
 	executeWords = []string{
 		"", "", "", "", "idle", "no-worker", "refuse", "refuse-but-commit", "error", "error-after", "error-late",
 		"lost-before", "lost-after", "late", "crash", "crash-after", "crash-late", "timeout-after", "timeout-late",
-		"heartbeat", "fatal", "panic", "garbage", "shown-later", "lost-shown-later", "@3s", "lost-after@1s", "idle@2s",
+		"heartbeat", "fatal", "panic", "garbage", "open", "open-after", "shown-later", "lost-shown-later", "@3s", "lost-after@1s", "idle@2s",
 	}
 	// Without an inspector a refusal is taken at the owner's word, so the owner keeps it.
 	honestWords    = slices.DeleteFunc(slices.Clone(executeWords), func(w string) bool { return w == "refuse-but-commit" })
 	inspectWords   = []string{"", "", "", "fail", "crash", "@2s"}
-	undoWords      = []string{"", "", "lie", "slow", "late", "idle", "no-worker", "lost-after", "lost-before", "error", "error-after", "refuse", "crash", "@3s"}
+	undoWords      = []string{"", "", "lie", "slow", "late", "idle", "no-worker", "lost-after", "lost-before", "error", "error-after", "refuse", "crash", "open", "open-done", "@3s"}
 	contractsDrawn = []string{"tx", "tx", "tx", "result", "unproven", "before", "key", "uninspected", "permanent", "idempotent", "idempotent-inspected", "read"}
 )
 

@@ -83,7 +83,7 @@ func (t *transaction) approve() {
 	for _, wave := range t.undo.Waves {
 		for _, undo := range wave {
 			if s := t.byID[undo.Step]; s.state == contract.StepCompensationFailed {
-				s.undoing.sent = 0
+				s.undoing = s.undoing.again()
 				t.become(s, contract.StepCompensating, "to be tried again")
 			}
 		}
@@ -168,7 +168,7 @@ func (t *transaction) resolveCompensations() (any bool) {
 			t.become(s, contract.StepCompensationFailed, "%s accepts that it stays: %s", d.By, d.Reason)
 			continue
 		}
-		s.undoing.sent = 0
+		s.undoing = s.undoing.again()
 		t.become(s, contract.StepCompensating, "%s asks to try again", d.By)
 	}
 	return any

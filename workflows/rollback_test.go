@@ -57,6 +57,11 @@ func TestOneCompensation(t *testing.T) {
 		"refused every time": {
 			compensate: []string{"refuse", "refuse", "refuse", "refuse"}, state: contract.TxPartiallyCompensated,
 			step: contract.StepCompensationFailed, compensations: 4, looks: 10, exist: 1, human: acceptsResidue},
+		"taken and not finished, but done: two looks": {
+			compensate: []string{"open-done"}, state: contract.TxCompensated, step: contract.StepCompensated, compensations: 1, looks: 4},
+		"taken and not finished: not sent again by itself": {
+			compensate: []string{"open"}, state: contract.TxCompensated, step: contract.StepCompensated, compensations: 2, looks: 6,
+			human: retriesCompensation},
 		"the worker fails: in doubt": {
 			compensate: []string{"crash"}, state: contract.TxCompensated, step: contract.StepCompensated, compensations: 2, looks: 5},
 		"not executed: tried again, looked at before": {

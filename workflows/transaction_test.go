@@ -66,6 +66,11 @@ func TestOneStep(t *testing.T) {
 			execute: []string{"refuse"}, state: contract.TxFailed, step: contract.StepFailed, executions: 1, looks: 2},
 		"refused, but committed anyway: recovered": {
 			execute: []string{"refuse-but-commit"}, state: contract.TxCommitted, step: contract.StepRecovered, executions: 1, looks: 1, exist: 1},
+		"taken and not finished, but in effect: recovered": {
+			execute: []string{"open-after"}, state: contract.TxCommitted, step: contract.StepRecovered, executions: 1, looks: 1, exist: 1},
+		"taken and not finished: absence proves nothing": {
+			execute: []string{"open"}, state: contract.TxCommitted, step: contract.StepCommitted, executions: 2, looks: 2, exist: 1,
+			human: resolves(contract.ResolveAbsent)},
 		"not executed: tried again": {
 			execute: []string{"idle", "idle"}, state: contract.TxCommitted, step: contract.StepCommitted, executions: 1, exist: 1},
 		"not executed, again and again: failed": {

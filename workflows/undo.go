@@ -16,6 +16,13 @@ type undoing struct {
 	// horizon is when the owner has settled after the last of them, zero if there was none; acknowledged: it was.
 	horizon      time.Time
 	acknowledged bool
+	// open: the owner has taken it and not finished it. It may take effect at any time, so it is not sent again.
+	open bool
+}
+
+// again is a compensation that a human has allowed again.
+func (u undoing) again() undoing {
+	return undoing{horizon: u.horizon, acknowledged: u.acknowledged}
 }
 
 // undoStep undoes one step: look, compensate, look. A compensator's success proves nothing, only the look does. False:
@@ -41,6 +48,9 @@ func (t *transaction) undoStep(ctx workflow.Context, s *step, approved contract.
 		case err != nil || !approvedArgs(approved, undoArgs):
 			t.become(s, before, "what is there now is not what was approved: a new plan is needed")
 			return false
+		case s.undoing.open:
+			t.become(s, contract.StepCompensationFailed, "still present, and the owner has not finished the compensation that it took")
+			return true
 		case s.undoing.sent > s.tool.Compensate.Retries:
 			t.become(s, contract.StepCompensationFailed, "still present after %d compensations", s.undoing.sent)
 			return true
@@ -115,7 +125,7 @@ func (t *transaction) sendUndo(ctx workflow.Context, s *step, args json.RawMessa
 	s.undoing.sent++
 	s.undoing.idle = 0
 	s.undoing.horizon = settled.Add(undo.Settle.Std())
-	s.undoing.acknowledged = out.Kind == contract.Acknowledged
+	s.undoing.acknowledged, s.undoing.open = out.Kind == contract.Acknowledged, out.Open
 	why := out.Why
 	if s.undoing.acknowledged {
 		why = "acknowledged"
